@@ -189,6 +189,10 @@ def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]
         (package.bench_registration, {"sizes": 8, **changed}),
         (package.bench_fairness, {"processes": 2, **changed}),
         (package.bench_grid, {"benchmark": "halo", "nics": "spin-discrete", "sizes": 8, **changed}),
+        (
+            package.bench_torus,
+            {"nics": "spin-discrete", "topology": "torus:2", "duration": "1us", "load": "0.5", **changed},
+        ),
         (package.bench_pcsa, {**changed}),
         (package.check_line_rate, {"handlers": handlers, **changed}),
         (package.count_sources, {"capture": nothing}),

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[type, Callable[..., Any]]] = {
     "bench fairness": (types.FairnessOptions, package.bench_fairness),
     "bench halo": (types.GridOptions, package.bench_grid),
     "bench allreduce": (types.GridOptions, package.bench_grid),
+    "bench torus": (types.TorusOptions, package.bench_torus),
     "bench pcsa": (types.ContextOptions, package.bench_pcsa),
     "pcsa": (types.CountOptions, package.count_sources),
     "tsp": (types.TourOptions, package.solve_tsp),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nicety.bench.interfaces import bench_fairness, bench_registration
     from nicety.bench.line_rate import check_line_rate
     from nicety.bench.messages import run_benchmark
+    from nicety.bench.torus import bench_torus
     from nicety.build.compiler import Compiled, compile_handlers
     from nicety.build.sources import Handlers, Processes
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
@@ -109,6 +110,7 @@ __all__ = [
     "bench_grid",
     "bench_pcsa",
     "bench_registration",
+    "bench_torus",
     "check_line_rate",
     "compile_handlers",
     "count_sources",
@@ -170,6 +172,7 @@ _HOMES = {
     "bench_grid": "nicety.bench.grid",
     "bench_pcsa": "nicety.bench.contexts",
     "bench_registration": "nicety.bench.interfaces",
+    "bench_torus": "nicety.bench.torus",
     "check_line_rate": "nicety.bench.line_rate",
     "compile_handlers": "nicety.build.compiler",
     "count_sources": "nicety.apps.cardinality",

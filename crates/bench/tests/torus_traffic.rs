@@ -3,31 +3,159 @@
 use nicety::{Environment, Error, Log};
 use nicety_bench::torus::{self, Report, Request};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn in_environment(
+    request: &Request,
+    interrupt: Option<Arc<AtomicBool>>,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Report, Error> {
+    let compiled = nicety::Compiled::default();
+    let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
+    torus::run(request, &Environment { compiled: &compiled, log, interrupt, progress })
+}
 
 fn measure(request: &Request) -> Result<Report, Error> {
-    let (compiled, progress) = (nicety::Compiled::default(), |_, _| {});
-    let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
-    torus::run(request, &Environment { compiled: &compiled, log, interrupt: None, progress: &progress })
+    in_environment(request, None, &|_, _| {})
+}
+
+fn on(topology: &str, pattern: &str, load: &str) -> Request {
+    Request {
+        topology: topology.into(),
+        patterns: vec![pattern.into()],
+        load: load.into(),
+        ..Request::new(&["spin-discrete"])
+    }
 }
 
 #[test]
-fn look() {
-    let text = std::env::var("REQ").unwrap();
-    let r = measure(&Request::from_json(&text).unwrap()).unwrap();
-    for row in r.rows {
-        println!(
-            "{} {:.2} {:.4} lat {:.0} min {:.0} p99 {:.0} max {:.0} hops {:.3} n {} und {}",
-            row.pattern,
-            row.offered_fraction,
-            row.accepted_fraction,
-            row.latency_ns,
-            row.min_ns,
-            row.p99_ns,
-            row.max_ns,
-            row.hops_mean,
-            row.packets,
-            row.undelivered_packets
-        );
+fn a_packet_by_hand() {
+    // Through both routers at 50 ns each, a link of 33.4 ns, 4096 bytes at 20 ps and, between cards and routers, a
+    // picosecond each. At a load of a thousandth it meets no other.
+    let request = Request { duration: "2ms".into(), ..on("torus:3", "neighbour", "0.001") };
+    let report = measure(&request).unwrap();
+    let row = &report.rows[0];
+    let alone = 2.0 * 50.0 + 33.4 + 81.92 + 0.002;
+    assert!((row.p50_ns - alone).abs() < 1e-9 && row.min_ns == row.p50_ns, "{row:?}");
+    assert_eq!((row.hops_mean, row.undelivered_packets), (1.0, 0));
+    // Three nodes, every 81.92 us each, for 2 ms.
+    assert!((50..100).contains(&row.packets), "{row:?}");
+    // Three further, in each of three dimensions: 10 routers, 9 links.
+    let far = &measure(&on("torus:8x8x8", "tornado", "0.01")).unwrap().rows[0];
+    assert!((far.min_ns - (10.0 * 50.0 + 9.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9, "{far:?}");
+    assert_eq!(far.hops_mean, 9.0);
+}
+
+#[test]
+fn an_offered_load_is_accepted_below_saturation() {
+    for (topology, pattern, load) in [
+        ("torus:4x4x4", "uniform", "0.3"),
+        ("torus:4x4x4", "alltoall", "0.5"),
+        ("torus:8x8", "tornado", "0.2"),
+        ("torus:4x4", "transpose", "0.3"),
+        ("torus:8x2", "bit-complement", "0.3"),
+        ("torus:5x3x1", "neighbour", "0.7"),
+    ] {
+        let report = measure(&Request { duration: "60us".into(), ..on(topology, pattern, load) }).unwrap();
+        let row = &report.rows[0];
+        assert!((row.accepted_fraction / row.offered_fraction - 1.0).abs() < 0.06, "{row:?}");
+        let saturation = &report.saturation[0];
+        assert!(saturation.saturation_fraction > Some(row.offered_fraction), "{saturation:?}");
+        assert_eq!(saturation.measured_saturation_fraction, None);
+        assert!(row.min_ns <= row.p50_ns && row.p50_ns <= row.p99_ns && row.p99_ns <= row.max_ns);
+        let nodes = f64::from(report.manifest.nodes);
+        let senders = if pattern == "transpose" { nodes - 4.0 } else { nodes };
+        let bytes = row.accepted_fraction * senders * 50e9;
+        assert!((row.accepted_bytes_per_s / bytes - 1.0).abs() < 1e-9, "{row:?}");
     }
-    println!("{:?}", r.saturation);
+}
+
+#[test]
+fn traffic_saturates_where_the_first_link_is_full() {
+    // A ring of 8 in tornado: every link has three nodes' packets. Uniform, 16 nodes in a ring: 2 links' bandwidths.
+    for (topology, pattern, expected, within) in
+        [("torus:8", "tornado", 1.0 / 3.0, 0.05), ("torus:16", "uniform", 0.469, 0.15)]
+    {
+        let report = measure(&on(topology, pattern, "0.1,1.0")).unwrap();
+        let saturation = &report.saturation[0];
+        assert!((saturation.saturation_fraction.unwrap() - expected).abs() < 0.001, "{saturation:?}");
+        let measured = saturation.measured_saturation_fraction.unwrap();
+        assert!((measured / expected - 1.0).abs() < within, "{saturation:?}");
+        let [slow, fast] = &report.rows[..] else { panic!("two loads") };
+        assert!(slow.latency_ns * 5.0 < fast.latency_ns && fast.accepted_fraction == measured);
+    }
+}
+
+#[test]
+fn a_seed_gives_one_report_and_another_another() {
+    let request = Request { duration: "5us".into(), ..on("torus:3x3", "uniform", "0.2:0.4:0.2") };
+    let [first, again] = [(), ()].map(|()| measure(&request).unwrap());
+    assert_eq!(first, again);
+    assert_eq!(first.rows.len(), 2);
+    assert_ne!(measure(&Request { seed: 2, ..request }).unwrap().rows, first.rows);
+}
+
+#[test]
+fn progress_goes_up_and_an_interrupt_ends_a_long_run() {
+    let (interrupt, seen) = (Arc::new(AtomicBool::new(false)), std::cell::Cell::new(0));
+    let long = Request { duration: "1ms".into(), ..on("torus:8x8x8", "uniform", "0.5") };
+    let error = in_environment(&long, Some(interrupt.clone()), &|done, total| {
+        assert_eq!(total, 100);
+        assert!(done >= seen.get());
+        seen.set(done);
+        if done > 0 {
+            interrupt.store(true, Ordering::Relaxed);
+        }
+    });
+    assert!(matches!(error, Err(Error::Interrupted)));
+    assert!((1..100).contains(&seen.get()));
+}
+
+#[test]
+fn any_cards_link_and_router_will_do() {
+    let request = Request {
+        nics: ["spin-discrete", "qnix", "nfp-4000"].map(str::to_owned).to_vec(),
+        duration: "3ms".into(),
+        packet: 1024,
+        ..on("torus:2x2", "uniform", "0.01")
+    };
+    let report = measure(&request).unwrap();
+    assert_eq!(report.rows.iter().map(|row| row.nic.as_str()).collect::<Vec<_>>(), request.nics);
+    // 200 MB/s and 1.25 GB/s, with what these cards' packets have beside their payload.
+    let latencies: Vec<f64> = report.rows.iter().map(|row| row.min_ns).collect();
+    assert!(latencies[0] < latencies[2] && latencies[2] < latencies[1], "{latencies:?}");
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused() {
+    let good = on("torus:4x4", "uniform", "0.1");
+    let with = |change: &dyn Fn(&mut Request)| {
+        let mut request = good.clone();
+        change(&mut request);
+        request
+    };
+    for (request, expected) in [
+        (with(&|r| r.nics = vec![]), "no card named"),
+        (with(&|r| r.topology = "star".into()), "--topology star: this is no torus; write for example"),
+        (with(&|r| r.topology = "torus".into()), "how many nodes? write for example --topology torus:8x8x8"),
+        (with(&|r| r.topology = "torus:0x4".into()), "a dimension has 1 node at least"),
+        (with(&|r| r.topology = "torus:1024x1024".into()), "1048576 nodes, of 131072 at most"),
+        (with(&|r| r.topology = "torus:1".into()), "a single node has nobody to send to"),
+        (with(&|r| r.patterns = vec![]), "no pattern named"),
+        (with(&|r| r.patterns = vec!["uniform".into(), "star".into()]), "no pattern 'star'"),
+        (with(&|r| (r.topology, r.patterns) = ("torus:4x2".into(), vec!["transpose".into()])), "torus:8x8x8"),
+        (with(&|r| r.load = "1.5".into()), "a node cannot send more than its link carries"),
+        (with(&|r| r.packet = 0), "--packet is 1 to 1048576, not 0"),
+        (with(&|r| r.duration = "20".into()), "--duration: "),
+        (with(&|r| r.duration = "0 ns".into()), "nothing would be measured"),
+        (with(&|r| r.warmup = "soon".into()), "--warmup: "),
+        (with(&|r| r.duration = "10 s".into()), "write a shorter --duration"),
+        (
+            with(&|r| (r.duration, r.load) = ("1ns".into(), "0.001".into())),
+            "no packet came in the measured time",
+        ),
+    ] {
+        let error = measure(&request).unwrap_err();
+        assert!(error.exit_status() == 2 && error.to_string().contains(expected), "{expected}: {error}");
+    }
 }

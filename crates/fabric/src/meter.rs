@@ -65,6 +65,18 @@ pub struct NetworkStatistics {
     pub faults: Vec<FaultStatistics>,
 }
 
+impl NetworkStatistics {
+    /// How many times a packet has crossed a link, all packets together; a router is inside its host's node, and no link
+    /// is between them.
+    pub fn hops(&self) -> u64 {
+        let sent = |ports: &[PortStatistics]| ports.iter().map(|port| port.sent_packets).sum::<u64>();
+        let is_router = |switch: &SwitchStatistics| !switch.names.is_empty();
+        let by_switches: u64 =
+            self.switches.iter().map(|switch| sent(&switch.ports[usize::from(is_router(switch))..])).sum();
+        if self.switches.iter().any(is_router) { by_switches } else { by_switches + sent(&self.hosts) }
+    }
+}
+
 impl PortStatistics {
     pub(crate) fn received(&mut self, bytes: u64, in_buffer: u32) {
         self.received_packets += 1;

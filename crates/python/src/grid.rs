@@ -1,8 +1,8 @@
-//! The benchmarks of programs on a grid of ranks: JSON to JSON, as in `calls.rs`.
+//! The benchmarks of programs on a grid of ranks, and of a torus under random traffic: JSON to JSON, as in `calls.rs`.
 
 use crate::calls::report;
 use crate::errors::guarded;
-use nicety_bench::grid;
+use nicety_bench::{grid, torus};
 use pyo3::prelude::*;
 
 /// Runs a halo exchange or an all-reduce. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
@@ -10,4 +10,11 @@ use pyo3::prelude::*;
 pub fn grid_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| grid::Request::from_json(request))?;
     report(py, progress, move |environment| grid::run(&request, environment))
+}
+
+/// Runs random traffic on a torus. Calls `progress(done, total)` with hundredths of rows; Ctrl-C ends it.
+#[pyfunction]
+pub fn torus_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let request = guarded(|| torus::Request::from_json(request))?;
+    report(py, progress, move |environment| torus::run(&request, environment))
 }

@@ -48,7 +48,7 @@ mod _native {
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
     #[pymodule_export]
-    use crate::grid::grid_bench;
+    use crate::grid::{grid_bench, torus_bench};
     #[pymodule_export]
     use crate::interfaces::{fairness_bench, registration_bench};
     #[pymodule_export]

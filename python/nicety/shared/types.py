@@ -314,7 +314,8 @@ class GridRow(TypedDict):
         max_ns: The longest iteration.
         sent_bytes: Payload bytes that a node sends in an iteration: the node that sends most.
         sent_bytes_per_s: The same a second.
-        hops_mean: Links that a packet crosses, the mean over all packets; one to a switch counts as one.
+        hops_mean: Links that a packet crosses, the mean over all packets: one to a switch is one, and a torus has none
+            between a host and its router.
         verified: Whether every value was compared with what it has to be, and was right.
         algorithm_bytes_per_s: Of an all-reduce: bytes of the vector over the time, the algorithm bandwidth.
         faces: Of a halo exchange: faces of a rank, each with a neighbour.
@@ -716,6 +717,29 @@ class Row(TypedDict):
     window_ns: NotRequired[float]
 
 
+class Saturation(TypedDict):
+    """The saturation of a pattern on a card: by arithmetic, and as measured.
+
+    Attributes:
+        nic: The card.
+        pattern: The pattern.
+        channel_load_max: What the most loaded link carries, in links' bandwidths, where every node that sends does so
+            at a link's bandwidth: by walking all routes. Left out where they are too many, on a torus of more than 8192
+            nodes.
+        channel_load_mean: The mean over all links.
+        measured_saturation_fraction: The largest accepted load, if any of the rows is saturated.
+        saturation_fraction: The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that
+            is a node's own.
+    """
+
+    nic: str
+    pattern: str
+    channel_load_max: NotRequired[float]
+    channel_load_mean: NotRequired[float]
+    measured_saturation_fraction: NotRequired[float]
+    saturation_fraction: NotRequired[float]
+
+
 class SourceManifest(TypedDict):
     """A source file in a report's manifest.
 
@@ -742,6 +766,65 @@ class Stage(TypedDict):
 
 Through = Literal["port", "channels"]
 """How addresses reach the card."""
+
+
+class TorusManifest(TypedDict):
+    """The inputs that reproduce a report of the benchmark of a torus.
+
+    Attributes:
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given.
+        topology: The topology.
+        nodes: Number of nodes.
+        packet_bytes: Payload bytes of a packet.
+        warmup_ns: The time before the measured one.
+        duration_ns: The measured time.
+    """
+
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    topology: str
+    nodes: int
+    packet_bytes: int
+    warmup_ns: float
+    duration_ns: float
+
+
+class TorusRow(TypedDict):
+    """A card, a pattern and an offered load.
+
+    Attributes:
+        nic: The card.
+        pattern: The pattern.
+        offered_fraction: Offered load of each node that sends, as a fraction of a link's bandwidth, headers included.
+        accepted_fraction: The same of what arrived in the measured time.
+        accepted_bytes_per_s: Payload bytes a second that arrived in it, at all nodes together.
+        latency_ns: Time of a packet from its generation to the arrival of its last byte, the mean.
+        min_ns: The minimum.
+        p50_ns: The median.
+        p99_ns: The 99th percentile, by nearest rank.
+        max_ns: The maximum.
+        hops_mean: Links between nodes that a packet crossed, the mean.
+        saturated: Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated.
+        packets: Packets measured: those generated in the measured time.
+        undelivered_packets: Packets that should have been, but had not left their node when the run was given up, far
+            beyond saturation. They are in no latency.
+    """
+
+    nic: str
+    pattern: str
+    offered_fraction: float
+    accepted_fraction: float
+    accepted_bytes_per_s: float
+    latency_ns: float
+    min_ns: float
+    p50_ns: float
+    p99_ns: float
+    max_ns: float
+    hops_mean: float
+    saturated: bool
+    packets: int
+    undelivered_packets: int
 
 
 class Report(TypedDict):
@@ -863,6 +946,26 @@ class GridReport(TypedDict):
     seed: int
     manifest: GridManifest
     rows: list[GridRow]
+
+
+class TorusReport(TypedDict):
+    """The report of the benchmark of a torus.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each card, pattern and load.
+        saturation: One for each card and pattern.
+    """
+
+    benchmark: Literal["torus"]
+    version: str
+    seed: int
+    manifest: TorusManifest
+    rows: list[TorusRow]
+    saturation: list[Saturation]
 
 
 class ContextReport(TypedDict):
@@ -1205,6 +1308,35 @@ class RegistrationOptions(TypedDict, total=False):
     sizes: Required[Annotated[Numbers, Option(usual="64:2Mi")]]
     nics: Annotated[Names | None, Option(default=["qnix"])]
     overrides: Annotated[Overrides | None, Option()]
+
+
+class TorusOptions(TypedDict, total=False):
+    """Random traffic on a torus of routers: latency and accepted throughput over the offered load.
+
+    The packets of a node come at random times into a queue without end, and from there to its router. Neither hosts nor
+    cards take part: of a card it is the link and the router alone.
+
+    Attributes:
+        nics: Cards to compare, of which the links and routers are taken: names of specs, or paths of spec files.
+        duration: The time in which packets are measured, as in 20us.
+        load: Offered loads, fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
+        packet: Payload bytes of a packet.
+        patterns: Where packets go: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        topology: The torus, as in torus:8x8x8.
+        warmup: The time before that, as in 10us.
+    """
+
+    nics: Required[Annotated[Names, Option(example="spin-discrete")]]
+    duration: Annotated[str | None, Option(default="20us", metavar="TIME")]
+    load: Annotated[str | None, Option(default="0.1:1.0", metavar="LOADS")]
+    overrides: Annotated[Overrides | None, Option()]
+    packet: Annotated[int | None, Option(default=4096, least=1, most=1048576, metavar="SIZE")]
+    patterns: Annotated[Names | None, Option(default=["uniform"], metavar="P[,Q]", example="uniform")]
+    seed: Annotated[int | None, Option(default=1)]
+    topology: Annotated[str | None, Option(default="torus:8x8x8", metavar="torus:XxYxZ")]
+    warmup: Annotated[str | None, Option(default="10us", metavar="TIME")]
 
 
 class TourOptions(TypedDict, total=False):

@@ -53,7 +53,8 @@ pub struct Row {
     pub sent_bytes: u64,
     /// The same a second.
     pub sent_bytes_per_s: f64,
-    /// Links that a packet crosses, the mean over all packets; one to a switch counts as one.
+    /// Links that a packet crosses, the mean over all packets: one to a switch is one, and a torus has none between a host
+    /// and its router.
     pub hops_mean: f64,
     /// Of a halo exchange: faces of a rank, each with a neighbour.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,7 +206,5 @@ fn measure(
 /// The links that packets crossed, over the packets that cards sent.
 fn hops(network: &NetworkStatistics) -> f64 {
     let sent: u64 = network.hosts.iter().map(|port| port.sent_packets).sum();
-    let on: u64 =
-        network.switches.iter().flat_map(|switch| &switch.ports).map(|port| port.sent_packets).sum();
-    (sent + on) as f64 / sent as f64
+    network.hops() as f64 / sent as f64
 }

@@ -161,8 +161,14 @@ impl Request {
                 }
                 grid
             }
-            (None, None) if topology == Some(Topology::Pair) => Grid::balanced(2)?,
-            (None, nodes) => Grid::balanced(nodes.unwrap_or(USUAL_NODES))?,
+            (None, nodes) => match topology {
+                Some(Topology::Torus(torus)) => {
+                    let nodes = nodes.or(torus.hosts()).unwrap_or(USUAL_NODES);
+                    Grid::of_torus(&torus.shape(nodes as usize)?)?
+                }
+                Some(Topology::Pair) => Grid::balanced(nodes.unwrap_or(2))?,
+                _ => Grid::balanced(nodes.unwrap_or(USUAL_NODES))?,
+            },
         };
         let usual = if grid.ranks() == 2 { Topology::Pair } else { Topology::Star };
         let topology = topology.unwrap_or(usual);

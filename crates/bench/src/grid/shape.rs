@@ -1,6 +1,7 @@
 //! The grid of ranks of a program whose ranks communicate with their neighbours.
 
 use nicety::Error;
+use nicety_fabric::TorusShape;
 use std::fmt;
 use std::str::FromStr;
 
@@ -48,6 +49,13 @@ impl Grid {
             }
         }
         let used = sizes.iter().rposition(|&size| size > 1).map_or(USUAL, |last| last + 1);
+        Grid::new(&sizes[..used])
+    }
+
+    /// The grid of a torus, whose ranks are at the same places.
+    pub(super) fn of_torus(shape: &TorusShape) -> Result<Grid, Error> {
+        let sizes = shape.sizes();
+        let used = sizes.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
         Grid::new(&sizes[..used])
     }
 

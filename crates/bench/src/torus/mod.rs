@@ -25,7 +25,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use traffic::{Experiment, Measured};
 
-/// The share of the offered load below which the network has accepted less than was offered, and not only by chance.
+/// The share of the packets generated in a time below which those that arrive in it say that queues grow.
 const ACCEPTED: f64 = 0.95;
 /// Parts of a row in which progress is told.
 const PARTS: usize = 100;
@@ -58,6 +58,8 @@ pub struct Row {
     pub max_ns: f64,
     /// Links between nodes that a packet crossed, the mean.
     pub hops_mean: f64,
+    /// Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated.
+    pub saturated: bool,
     /// Packets measured: those generated in the measured time.
     pub packets: u64,
     /// Packets that should have been, but had not left their node when the run was given up, far beyond saturation. They
@@ -82,7 +84,7 @@ pub struct Saturation {
     /// The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that is a node's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saturation_fraction: Option<f64>,
-    /// The largest accepted load, if any offered one was more than the network accepted (by 5 % at least).
+    /// The largest accepted load, if any of the rows is saturated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_saturation_fraction: Option<f64>,
 }
@@ -225,13 +227,14 @@ fn row(nic: &str, experiment: Experiment, measured: Measured) -> Result<Row, Err
         p99_ns: spread.p99,
         max_ns: spread.max,
         hops_mean: measured.hops as f64 / packets as f64,
+        saturated: (measured.accepted as f64) < ACCEPTED * (packets + measured.undelivered) as f64,
         packets,
         undelivered_packets: measured.undelivered,
     })
 }
 
 fn saturation_of(nic: &str, pattern: Pattern, loads: Option<ChannelLoads>, rows: &[Row]) -> Saturation {
-    let saturated = rows.iter().any(|row| row.accepted_fraction < ACCEPTED * row.offered_fraction);
+    let saturated = rows.iter().any(|row| row.saturated);
     let accepted = rows.iter().map(|row| row.accepted_fraction);
     Saturation {
         nic: nic.to_owned(),

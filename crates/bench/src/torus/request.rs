@@ -3,6 +3,7 @@
 use super::load::Load;
 use super::pattern::Pattern;
 use crate::load_cards;
+use crate::request::SEED;
 use nicety::cards::Card;
 use nicety::{Error, Topology};
 use nicety_fabric::{NetworkSpec, Torus, TorusShape};
@@ -84,8 +85,9 @@ pub struct Request {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Of every random stream: the same seed gives the same report to the last byte.
+    /// The seed.
     #[serde(default = "usual_seed")]
+    #[schemars(extend("description" = SEED))]
     pub seed: u64,
 }
 

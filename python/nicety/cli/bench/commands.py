@@ -130,6 +130,12 @@ def _grid(benchmark: types.GridBenchmark, *, output: Output, **given: Any) -> No
     output.of(partial(bench_grid, benchmark, **given), grid_text, grid_figure)
 
 
+def _torus(*, output: Output, **given: Any) -> None:
+    from nicety.bench.torus import bench_torus, torus_figure, torus_text
+
+    output.of(partial(bench_torus, **given), torus_text, torus_figure)
+
+
 def _contexts(cc: Compiler = None, *, output: Output, **given: Any) -> None:
     from nicety.bench.contexts import bench_pcsa, context_figure, context_text
 
@@ -198,4 +204,5 @@ _GRID: dict[types.GridBenchmark, str] = {
 }
 for _program, _text in _GRID.items():
     add(bench, _program, partial(_grid, _program), types.GridOptions, text=_text, traces=False)
+add(bench, "torus", _torus, types.TorusOptions, traces=False)
 add(bench, "pcsa", _contexts, types.ContextOptions, traces=False)

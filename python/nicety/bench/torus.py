@@ -1,0 +1,154 @@
+"""The benchmark of a torus: latency and accepted throughput of random traffic over the offered load."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import TYPE_CHECKING, Unpack, cast
+
+from nicety import _native
+from nicety.bench.measured import Progress
+from nicety.shared.options import request_text
+from nicety.shared.typed import checked
+from nicety.shared.types import Saturation, TorusOptions, TorusReport, TorusRow
+from nicety.show.columns import align, fixed
+from nicety.show.html import Shown, table_html
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@checked
+def bench_torus(*, progress: Progress | None = None, **given: Unpack[TorusOptions]) -> TorusReport:
+    """Measure random traffic on a torus of routers: latency and accepted load, over the offered load.
+
+    Args:
+        progress: called with the hundredths of rows that are done and that there will be.
+        given: as `TorusOptions` says.
+
+    Raises:
+        InputError: no torus, a pattern that it has not, a load that cannot be, more packets than are kept.
+        RunError: the run failed: a deadlock, a packet that was lost.
+    """
+    report = json.loads(_native.torus_bench(request_text(TorusOptions, given), progress))
+    return cast(TorusReport, Shown(report, torus_html))
+
+
+def torus_html(report: TorusReport) -> str:
+    """The benchmark of a torus: a table for each card and pattern."""
+    about = f"torus, nicety {report['version']}, {report['manifest']['topology']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in torus_tables(report))
+
+
+def torus_text(report: TorusReport) -> str:
+    """A report as text: a table for each card and pattern, and the load at which it saturates."""
+    manifest = report["manifest"]
+    times = f"measured for {manifest['duration_ns'] / 1e3:g} us behind {manifest['warmup_ns'] / 1e3:g} us"
+    lines = [
+        f"# nicety Torus Test v{report['version']}",
+        f"# random packets of {manifest['packet_bytes']} B on {manifest['topology']}, {manifest['nodes']} nodes",
+        f"# seed {report['seed']}, {times}; loads are fractions of a link's bandwidth",
+    ]
+    for (title, (head, *body)), one in zip(torus_tables(report), report["saturation"], strict=True):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+        lines += [f"# {_saturation(one)}", *_undelivered(_rows_of(report, one))]
+    return "\n".join(lines) + "\n"
+
+
+def torus_tables(report: TorusReport) -> list[tuple[str, list[list[str]]]]:
+    """A table for each card and pattern with its title; the first row has the columns' names."""
+    head = ["Offered", "Accepted", "GB/s", "Latency (ns)", "p50", "p99", "max", "Hops"]
+    return [
+        (f"{one['nic']}, {one['pattern']}", [head, *(_cells(row) for row in _rows_of(report, one))])
+        for one in report["saturation"]
+    ]
+
+
+def _rows_of(report: TorusReport, one: Saturation) -> list[TorusRow]:
+    return [row for row in report["rows"] if (row["nic"], row["pattern"]) == (one["nic"], one["pattern"])]
+
+
+def _cells(row: TorusRow) -> list[str]:
+    times = [row["latency_ns"], row["p50_ns"], row["p99_ns"], row["max_ns"]]
+    return [
+        *(fixed(row["offered_fraction"]), fixed(row["accepted_fraction"]), fixed(row["accepted_bytes_per_s"] / 1e9, 1)),
+        *(fixed(time, 1) for time in times),
+        fixed(row["hops_mean"], 2),
+    ]
+
+
+def _saturation(one: Saturation) -> str:
+    if "saturation_fraction" in one:
+        loads = f"{one['channel_load_max']:.3f} on the most loaded link, {one['channel_load_mean']:.3f} on all"
+        arithmetic = f"saturates at {one['saturation_fraction']:.3f} by arithmetic ({loads})"
+    else:
+        arithmetic = "too many routes to say where it saturates by arithmetic"
+    if "measured_saturation_fraction" in one:
+        return f"{arithmetic}; measured {one['measured_saturation_fraction']:.3f}"
+    return f"{arithmetic}; not at these loads"
+
+
+def _undelivered(rows: list[TorusRow]) -> list[str]:
+    left = [row for row in rows if row["undelivered_packets"]]
+    return [
+        f"# at load {row['offered_fraction']:g} {row['undelivered_packets']} packets were given up in their queues"
+        for row in left
+    ]
+
+
+_WHOLE = 1_000_000
+"""Loads are drawn at whole numbers of millionths."""
+
+
+def torus_figure(report: TorusReport) -> Figure:
+    """A report as a picture: latency and accepted load over the offered load, a colour for each card and pattern.
+
+    The 99th percentile of latencies is dashed. A dotted line says where the links' loads let a pattern saturate.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from nicety.show.axes import RC, time_unit, value_axis
+    from nicety.show.lines import COLOURS, Curve, draw
+
+    rows = report["rows"]
+    scale, unit = time_unit(max(row["p99_ns"] for row in rows))
+    latencies, accepted = [], []
+    for number, one in enumerate(report["saturation"]):
+        own = {round(row["offered_fraction"] * _WHOLE): row for row in _rows_of(report, one)}
+        label = f"{one['nic']}, {one['pattern']}"
+        means = {load: row["latency_ns"] / scale for load, row in own.items()}
+        tails = {load: row["p99_ns"] / scale for load, row in own.items()}
+        latencies.append(Curve(label, means, colour=number, marker=number))
+        latencies.append(Curve(f"{label}: p99", tails, colour=number, style=1, marked=False))
+        shares = {load: row["accepted_fraction"] for load, row in own.items()}
+        accepted.append(Curve(label, shares, colour=number, marker=number))
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(9.6, 4.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        value_axis(left, [value for curve in latencies for value in curve.points.values()], f"Latency ({unit})")
+        handles = draw(left, latencies)
+        value_axis(right, [], "Accepted load", share=True)
+        draw(right, accepted)
+        for number, one in enumerate(report["saturation"]):
+            if "saturation_fraction" in one:
+                right.axhline(one["saturation_fraction"], color=COLOURS[number % len(COLOURS)], linestyle=":", zorder=1)
+        for axes in (left, right):
+            _load_axis(axes)
+        left.set_title(
+            f"{report['manifest']['topology']}, {report['manifest']['packet_bytes']} B", loc="left", fontsize=10
+        )
+        right.set_title("dotted: the links' loads by arithmetic", loc="left", fontsize=8)
+        left.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.14))
+    return figure
+
+
+def _load_axis(axes: Axes) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    axes.set_axisbelow(True)
+    axes.set_xlim(0, _WHOLE)
+    axes.xaxis.set_major_locator(FixedLocator([_WHOLE / 5 * fifth for fifth in range(6)]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda load, _: f"{load / _WHOLE:g}"))
+    axes.set_xlabel("Offered load")
