@@ -1,7 +1,7 @@
 //! Channel loads: what a pattern asks of each link, by walking the routes of all its packets.
 //!
 //! The load of a link is what it carries where every node that sends does so at the bandwidth of a link. The most loaded
-//! one is full first: at the fraction 1 / load, traffic saturates at the latest (Dally and Towles, section 3.2).
+//! one is full first: at the fraction 1 / load, traffic saturates at the latest (Dally and Towles, section 3.3).
 
 use super::pattern::Pattern;
 use nicety_fabric::TorusShape;

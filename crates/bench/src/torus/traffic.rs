@@ -3,7 +3,7 @@
 //! Every node that sends has a source, whose packets come by a Poisson process into a queue without end, and go to the
 //! port in their order. A packet's latency is from then to the arrival of its last byte, so it has the time in that
 //! queue. Packets that come to the queue in the measured window are measured; sources go on until the last of them has
-//! arrived, so that all of them meet the same load (Dally and Towles, section 24.2). Then all packets in the network arrive: no
+//! arrived, so that all of them meet the same load (Dally and Towles, chapters 23 and 24). Then all packets in the network arrive: no
 //! run ends with one missing.
 
 use super::load::Load;
