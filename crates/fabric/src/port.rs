@@ -28,6 +28,13 @@ pub struct LinkSpec {
     pub protocol: LinkProtocol,
 }
 
+impl LinkSpec {
+    /// Time of the serialiser for a packet of so many bytes: with its header and the words stuffed between.
+    pub fn serialisation(&self, payload: u64) -> Duration {
+        self.gap.cover(Framing::of(self).bytes(payload))
+    }
+}
+
 /// A packet's turn on a link; dropped without a launch, its credit is released.
 pub struct Turn {
     flight: Flight,

@@ -796,7 +796,8 @@ class TorusRow(TypedDict):
     Attributes:
         nic: The card.
         pattern: The pattern.
-        offered_fraction: Offered load of each node that sends, as a fraction of a link's bandwidth, headers included.
+        offered_fraction: Offered load of each node that sends, as a fraction of a link's bandwidth, headers and stuffed
+            words included.
         accepted_fraction: The same of what arrived in the measured time.
         accepted_bytes_per_s: Payload bytes a second that arrived in it, at all nodes together.
         latency_ns: Time of a packet from its generation to the arrival of its last byte, the mean.

@@ -40,7 +40,8 @@ pub struct Row {
     pub nic: String,
     /// The pattern.
     pub pattern: &'static str,
-    /// Offered load of each node that sends, as a fraction of a link's bandwidth, headers included.
+    /// Offered load of each node that sends, as a fraction of a link's bandwidth, headers and
+    /// stuffed words included.
     pub offered_fraction: f64,
     /// The same of what arrived in the measured time.
     pub accepted_fraction: f64,
@@ -214,7 +215,7 @@ fn row(nic: &str, experiment: Experiment, measured: Measured) -> Result<Row, Err
         ));
     }
     let spread = Spread::of(measured.latencies, 1);
-    let on_link = network.link.gap.cover(packet + network.link.header).ps();
+    let on_link = network.link.serialisation(packet).ps();
     Ok(Row {
         nic: nic.to_owned(),
         pattern: pattern.name(),

@@ -146,7 +146,7 @@ impl Request {
         }
         for (name, card) in &cards {
             let link = card.spec.node().link;
-            let packet = link.gap.cover(self.packet + link.header).ps().max(1);
+            let packet = link.serialisation(self.packet).ps().max(1);
             let most = loads.last().map_or(0, |load| load.spacing(packet)).max(1);
             let time = u128::from(warmup.ps()) + u128::from(window.ps());
             let packets = time / u128::from(most) * u128::from(shape.hosts());

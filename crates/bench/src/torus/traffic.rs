@@ -105,7 +105,7 @@ impl Experiment {
             latencies: RefCell::default(),
             astray: Cell::new(None),
         });
-        let spacing = self.load.spacing(network.link.gap.cover(self.packet + network.link.header).ps());
+        let spacing = self.load.spacing(network.link.serialisation(self.packet).ps());
         let mut senders = 0;
         for (&node, port) in nodes.iter().zip(ports) {
             let (sim, port) = (world.sim(node), Rc::new(port));
