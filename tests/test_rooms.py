@@ -1,5 +1,5 @@
 """Rooms import earlier ones only: those of the Python package in the order that ARCHITECTURE.md gives, and those of the
-sPIN card in the order at the top of its `mod.rs`."""
+cards of sPIN and QNIX in the order at the top of their `mod.rs`."""
 
 from __future__ import annotations
 
@@ -102,58 +102,68 @@ def test_an_import_along_the_order_is_none_against_it() -> None:
     )
 
 
-SPIN = ROOT / "crates/nic/src/spin"
+CARDS = ROOT / "crates/nic/src"
 
 
-def spin_order(room: str = "") -> list[str]:
-    """The modules of the card, or of one of its rooms, in the order of the table at the top of its `mod.rs`."""
-    path = SPIN / room / "mod.rs"
+def card_order(card: str, room: str = "") -> list[str]:
+    """The modules of a card, or of one of its rooms, in the order of the table at the top of its `mod.rs`."""
+    path = CARDS / card / room / "mod.rs"
     rows = re.findall(r"^//! \| (.*) \|$", path.read_text(), re.MULTILINE) if path.is_file() else []
     cells = (re.findall(r"(?:^|\| )((?:`\w+(?:\.rs)?`(?:, )?)+)(?=$| \|)", row) for row in rows)
     return [name for cell in cells for found in cell for name in re.findall(r"`(\w+)", found)]
 
 
-def spin_against(path: Path, source: str) -> list[str]:
-    """The imports of a file of the card that run against the order; what the card re-exports counts for its room."""
-    root = (SPIN / "mod.rs").read_text()
+def card_against(card: str, path: Path, source: str) -> list[str]:
+    """The imports of a file of a card that run against the order; what the card re-exports counts for its room."""
+    root = (CARDS / card / "mod.rs").read_text()
     exports = re.findall(r"^pub(?:\(crate\))? use ([\w:]+)::(\w+|\{[^}]*\});", root, re.MULTILINE)
     home = {name: room for room, names in exports for name in re.findall(r"\w+", names)}
-    here = path.relative_to(SPIN).with_suffix("").parts
+    here = path.relative_to(CARDS / card).with_suffix("").parts
     wrong = []
-    for name in re.findall(r"\bcrate::spin::(\{[^}]*\}|[\w:]*\w)", source):
+    for name in re.findall(rf"\bcrate::{card}::(\{{[^}}]*\}}|[\w:]*\w)", source):
         found = [home.get(each, "") for each in re.findall(r"\w+", name)] if not name[0].islower() else [name]
         for other in filter(None, found):
             there = tuple(other.split("::"))
             level = int(there[0] == here[0])
-            order = spin_order(here[0] if level else "")
+            order = card_order(card, here[0] if level else "")
             if level < min(len(here), len(there)) and here[level] in order and there[level] in order:
                 later = order.index(there[level]) > order.index(here[level])
                 wrong += [f"{'/'.join(here)} imports {other}"] if later else []
     return wrong
 
 
-def test_the_rooms_of_the_spin_card_are_those_of_its_tables() -> None:
-    for room in ["", "handlers", "programs"]:
-        shown = {path.stem for path in (SPIN / room).iterdir()} - {"mod"}
-        assert set(spin_order(room)) == shown
+@pytest.mark.parametrize(("card", "rooms"), [("spin", ["", "handlers", "programs"]), ("qnix", [""])])
+def test_the_rooms_of_a_card_are_those_of_its_tables(card: str, rooms: list[str]) -> None:
+    for room in rooms:
+        shown = {path.stem for path in (CARDS / card / room).iterdir()} - {"mod"}
+        assert set(card_order(card, room)) == shown
         assert len(shown) <= MOST
 
 
-def test_imports_of_the_spin_card_run_from_later_rooms_to_earlier_ones() -> None:
-    files = [path for path in sorted(SPIN.rglob("*.rs")) if path != SPIN / "mod.rs"]
-    assert [wrong for path in files for wrong in spin_against(path, path.read_text())] == []
+@pytest.mark.parametrize("card", ["spin", "qnix"])
+def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> None:
+    files = [path for path in sorted((CARDS / card).rglob("*.rs")) if path != CARDS / card / "mod.rs"]
+    sources = {path: path.read_text() for path in files}
+    assert [wrong for path, source in sources.items() for wrong in card_against(card, path, source)] == []
+    # `super` would hide a room.
+    assert [
+        path.name for path, source in sources.items() if re.search(r"^use super::\{?[a-z]", source, re.MULTILINE)
+    ] == []
 
 
 @pytest.mark.parametrize(
-    ("file", "source", "count"),
+    ("card", "file", "source", "count"),
     [
-        ("receive/intake.rs", "use crate::spin::complete::finish;", 1),
-        ("receive/intake.rs", "use crate::spin::{Card, CallError};", 1),
-        ("receive/intake.rs", "let x = crate::spin::incoming::outcome(fail);", 0),
-        ("handlers/codes.rs", "use crate::spin::handlers::run::{Slice, stopped};", 1),
-        ("handlers/run.rs", "use crate::spin::handlers::codes::code;", 0),
-        ("complete.rs", "use crate::spin::host::view::Seen;", 1),
+        ("spin", "receive/intake.rs", "use crate::spin::complete::finish;", 1),
+        ("spin", "receive/intake.rs", "use crate::spin::{Card, CallError};", 1),
+        ("spin", "receive/intake.rs", "let x = crate::spin::incoming::outcome(fail);", 0),
+        ("spin", "handlers/codes.rs", "use crate::spin::handlers::run::{Slice, stopped};", 1),
+        ("spin", "handlers/run.rs", "use crate::spin::handlers::codes::code;", 0),
+        ("spin", "complete.rs", "use crate::spin::host::view::Seen;", 1),
+        ("qnix", "transmit.rs", "use crate::qnix::receive::Slot;", 1),
+        ("qnix", "transmit.rs", "use crate::qnix::{Card, Process};", 1),
+        ("qnix", "transmit.rs", "use crate::qnix::{Card, Completed};", 0),
     ],
 )
-def test_an_import_of_the_spin_card_against_the_order_is_found(file: str, source: str, count: int) -> None:
-    assert len(spin_against(SPIN / file, source)) == count
+def test_an_import_of_a_card_against_the_order_is_found(card: str, file: str, source: str, count: int) -> None:
+    assert len(card_against(card, CARDS / card / file, source)) == count

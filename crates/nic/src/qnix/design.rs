@@ -1,13 +1,13 @@
 //! The QNIX implementation of the card design seam, and the processes of its host.
 
-use super::spec::read_qnix;
-use super::stages;
-use super::{
-    Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
-};
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts;
+use crate::qnix::spec::read_qnix;
+use crate::qnix::stages;
+use crate::qnix::{
+    Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
+};
 use crate::sections::NodeSpec;
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::describe;

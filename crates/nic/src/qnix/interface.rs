@@ -1,14 +1,27 @@
-//! A virtual network interface on the card: posted commands and unmatched messages.
+//! A virtual network interface on the card: its commands, its packets for the link, and its messages with and without
+//! receives.
 
-use super::Endpoint;
-use super::library::Completed;
-use super::receive::{Receiving, Waiting};
-use super::send::Staged;
 use crate::parts::Matching;
-use nicety_kernel::Signal;
+use crate::qnix::Endpoint;
+use crate::qnix::wire::Repr;
+use nicety_kernel::{Permit, Signal};
 use nicety_types::{MessageId, Path, Payload};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+
+/// A send or receive that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// The other end.
+    pub peer: Endpoint,
+    /// The message's tag.
+    pub tag: u64,
+    /// The message's bytes.
+    pub bytes: u64,
+    /// Whether the message was longer than the buffer.
+    pub truncated: bool,
+}
 
 /// A command in the Command Queue.
 pub(super) enum Command {
@@ -68,6 +81,61 @@ pub(super) enum Progress {
 pub(super) enum Kind {
     Send,
     Receive,
+}
+
+/// A staged packet: a part of a message, and its slot in the card's memory.
+pub(super) struct Staged {
+    /// None while a channel fetches its bytes.
+    pub(in crate::qnix) bytes: Option<(Payload, Path)>,
+    /// Its slot, unless it is in a Context Region.
+    pub(in crate::qnix) place: Option<Permit>,
+    pub(in crate::qnix) operation: u64,
+    pub(in crate::qnix) header: Repr,
+    pub(in crate::qnix) last: bool,
+}
+
+/// The location of a packet.
+pub(super) enum Slot {
+    /// In the packet buffer.
+    Link,
+    /// In a staging slot of the same card, unless it is in a Context Region; the message that it is part of.
+    Staged { place: Option<Permit>, message: MessageId },
+    /// In so many bytes of the card's memory.
+    Memory(u64),
+}
+
+/// A message being received.
+pub(super) struct Receiving {
+    pub(in crate::qnix) vni: u32,
+    pub(in crate::qnix) operation: u64,
+    pub(in crate::qnix) message: MessageId,
+    pub(in crate::qnix) address: u64,
+    pub(in crate::qnix) room: u64,
+    pub(in crate::qnix) from: Endpoint,
+    pub(in crate::qnix) tag: u64,
+    pub(in crate::qnix) bytes: u64,
+    /// Bytes that have come, in order.
+    pub(in crate::qnix) come: Cell<u64>,
+    /// Bytes that are in host memory, or beyond the buffer.
+    pub(in crate::qnix) settled: Cell<u64>,
+    /// The path of the last of them.
+    pub(in crate::qnix) path: RefCell<Path>,
+}
+
+/// A message without a receive.
+pub(super) struct Waiting {
+    /// Of its first packet.
+    pub(in crate::qnix) header: Repr,
+    pub(in crate::qnix) come: Cell<u64>,
+    pub(in crate::qnix) packets: RefCell<Vec<Kept>>,
+}
+
+/// A packet in the card's memory.
+pub(in crate::qnix) struct Kept {
+    pub(in crate::qnix) offset: u64,
+    pub(in crate::qnix) payload: Payload,
+    pub(in crate::qnix) memory: u64,
+    pub(in crate::qnix) path: Path,
 }
 
 /// An open interface.

@@ -1,19 +1,22 @@
 //! The QNIX card: every process has a protected interface of its own, and needs the kernel only to register itself
 //! and to lock memory.
 //!
-//! | file | what is in it |
+//! A packet's way goes through `transmit` and `receive`, from the top down. A module imports from the rooms before its
+//! own in this order:
+//!
+//! | room | what is in it |
 //! |---|---|
-//! | `library.rs` | a process's calls for messages: send, receive, test, wait |
-//! | `registration.rs`, `pool.rs` | its system calls: open, close, lock pages; its Buffer Pool |
-//! | `holds.rs` | guards that release a call's resources when it fails or is dropped |
-//! | `interface.rs` | a virtual network interface on the card: Command Queue, contexts, receives, unmatched messages |
-//! | `program.rs` | the control program's polling loop |
-//! | `send.rs` | the transmit path: from a Send command to the link, one packet at a time |
-//! | `receive.rs` | the receive path: from the link to a receive, or into the card's memory |
-//! | `transfer.rs` | DMA channels: fetches, deposits, doorbells |
-//! | `memory.rs` | the card's memory |
-//! | `design.rs` | the card behind the design seam, and the processes of its host |
-//! | `wire.rs`, `spec.rs`, `error.rs` | the packet header, the spec, the errors |
+//! | `wire` | the header of a packet as bytes |
+//! | `spec`, `error` | the card's part of a spec; errors |
+//! | `stages` | the stages of a message that only this card has |
+//! | `memory` | the card's memory |
+//! | `interface` | a virtual network interface on the card: Command Queue, contexts, receives, unmatched messages |
+//! | `transfer` | DMA channels: fetches, deposits, doorbells |
+//! | `transmit` | from a Send command to the link, one packet at a time |
+//! | `receive` | from the link to a receive, or into the card's memory |
+//! | `program` | the control program's polling loop |
+//! | `process` | the library in a process: send, receive, test, wait; its system calls, its Buffer Pool |
+//! | `design` | the card behind the design seam, and the processes of its host |
 //!
 //! # The steps of a message
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
@@ -47,23 +50,21 @@
 
 mod design;
 mod error;
-mod holds;
 mod interface;
-mod library;
 mod memory;
-mod pool;
+mod process;
 mod program;
 mod receive;
-mod registration;
-mod send;
 mod spec;
 pub mod stages;
 mod transfer;
+mod transmit;
 mod wire;
 
 pub use error::QnixError;
-pub use library::{Completed, How, Operation, Process, Receive, Send};
+pub use interface::Completed;
 pub use memory::CardMemory;
+pub use process::{How, Operation, Process, Receive, Send};
 pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSpec};
 
 pub(crate) use design::DESIGN;
@@ -146,7 +147,7 @@ pub struct Card {
     /// Slots for packets being fetched or waiting for the link.
     staging: Credits,
     unstaged: LastUse,
-    departures: send::Departures,
+    departures: transmit::Departures,
     card_memory: RefCell<CardMemory>,
     messages: Cell<u64>,
     statistics: Cell<Statistics>,
@@ -178,7 +179,7 @@ impl Card {
             transfers: transfer::Transfers::new(sim, spec.dma.channels, recorder),
             staging: Credits::new(sim, u64::from(spec.memory.staging)),
             unstaged: LastUse::default(),
-            departures: send::Departures::default(),
+            departures: transmit::Departures::default(),
             card_memory: RefCell::new(CardMemory::new(spec.memory.size, spec.fixed_memory())),
             messages: Cell::new(0),
             statistics: Cell::default(),

@@ -1,6 +1,6 @@
 //! The control program: a loop that polls one source of work after another.
 
-use super::Card;
+use crate::qnix::Card;
 use nicety_kernel::race;
 use nicety_types::Time;
 use std::rc::Rc;

@@ -1,27 +1,15 @@
 //! The receive path: from the link to a receive, or into the card's memory until there is one.
 
-use super::interface::ReceiveCommand;
-use super::library::Completed;
-use super::transfer::{Deposit, Doorbell, Transfer};
-use super::wire::Repr;
-use super::{Card, Endpoint};
 use crate::parts::{Matching, Seen};
+use crate::qnix::interface::{Completed, Kept, ReceiveCommand, Receiving, Slot, Waiting};
+use crate::qnix::transfer::{Deposit, Doorbell, Transfer};
+use crate::qnix::wire::Repr;
+use crate::qnix::{Card, Endpoint};
 use nicety_fabric::Packet;
-use nicety_kernel::Permit;
 use nicety_types::{MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-
-/// The location of a packet.
-pub(super) enum Slot {
-    /// In the packet buffer.
-    Link,
-    /// In a staging slot of the same card, unless it is in a Context Region; the message that it is part of.
-    Staged { place: Option<Permit>, message: MessageId },
-    /// In so many bytes of the card's memory.
-    Memory(u64),
-}
 
 /// A received packet.
 struct Arrived {
@@ -55,40 +43,6 @@ impl Arrivals {
         // One that has waited for its receive has been heard.
         let _ = self.heard.borrow_mut().entry(from).or_default().note(message.sequence);
     }
-}
-
-/// A message being received.
-pub(super) struct Receiving {
-    vni: u32,
-    operation: u64,
-    pub(super) message: MessageId,
-    pub(super) address: u64,
-    room: u64,
-    from: Endpoint,
-    tag: u64,
-    bytes: u64,
-    /// Bytes that have come, in order.
-    come: Cell<u64>,
-    /// Bytes that are in host memory, or beyond the buffer.
-    settled: Cell<u64>,
-    /// The path of the last of them.
-    path: RefCell<Path>,
-}
-
-/// A message without a receive.
-pub(super) struct Waiting {
-    /// Of its first packet.
-    header: Repr,
-    come: Cell<u64>,
-    packets: RefCell<Vec<Kept>>,
-}
-
-/// A packet in the card's memory.
-struct Kept {
-    offset: u64,
-    payload: Payload,
-    memory: u64,
-    path: Path,
 }
 
 /// The classification of a packet.

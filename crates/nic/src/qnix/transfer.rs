@@ -1,10 +1,8 @@
 //! The DMA controller: the queue for its channels, and their transfers.
 
-use super::Card;
-use super::interface::{Kind, Progress};
-use super::library::Completed;
-use super::receive::{Receiving, Slot};
 use crate::parts::{self, Engine, Moving};
+use crate::qnix::Card;
+use crate::qnix::interface::{Completed, Kind, Progress, Receiving, Slot};
 use crate::qnix::stages;
 use nicety_kernel::{Permit, Sim};
 use nicety_types::{MessageId, Path, Payload, Recorder, Resource, Stage};

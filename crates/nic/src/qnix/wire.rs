@@ -9,7 +9,7 @@
 //! | 32..40 | bytes of the message |
 //! | 40..48 | tag of the message |
 
-use super::Endpoint;
+use crate::qnix::Endpoint;
 use nicety_fabric::HeaderBytes;
 use nicety_types::{MessageId, NodeId, View};
 

@@ -7,35 +7,35 @@ use nicety_host::Allocation;
 const GRAIN: u64 = 64;
 
 /// A Buffer Pool.
-pub(super) struct BufferPool {
-    pub(super) memory: Allocation,
+pub(in crate::qnix) struct BufferPool {
+    pub(in crate::qnix) memory: Allocation,
     pieces: FirstFit,
 }
 
 impl BufferPool {
-    pub(super) fn new(memory: Allocation) -> BufferPool {
+    pub(in crate::qnix) fn new(memory: Allocation) -> BufferPool {
         let pieces = FirstFit::new(memory.address()..memory.address() + memory.len(), GRAIN);
         BufferPool { memory, pieces }
     }
 
     /// Whether a range lies in it.
-    pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
+    pub(in crate::qnix) fn holds(&self, address: u64, bytes: u64) -> bool {
         let (begin, end) = (self.pieces.range().start, self.pieces.range().end);
         (begin..=end).contains(&address) && bytes <= end - address
     }
 
     /// Bytes of the longest free piece.
-    pub(super) fn longest(&self) -> u64 {
+    pub(in crate::qnix) fn longest(&self) -> u64 {
         self.pieces.largest()
     }
 
     /// Takes the first free piece that is long enough; returns its address.
-    pub(super) fn take(&mut self, bytes: u64) -> Option<u64> {
+    pub(in crate::qnix) fn take(&mut self, bytes: u64) -> Option<u64> {
         self.pieces.take(bytes).map(|(address, _)| address)
     }
 
     /// Frees a piece.
-    pub(super) fn give_back(&mut self, address: u64) {
+    pub(in crate::qnix) fn give_back(&mut self, address: u64) {
         self.pieces.give_back(address);
     }
 }

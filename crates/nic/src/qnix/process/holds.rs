@@ -1,24 +1,24 @@
 //! Guards for the resources of a call. If the call fails or is dropped, they release what it held.
 
-use super::interface::{Kind, Progress};
-use super::library::{Local, Process};
+use crate::qnix::interface::{Kind, Progress};
+use crate::qnix::process::{Local, Process};
 use nicety_types::MessageId;
 
 /// A piece of the Buffer Pool.
-pub(super) struct Piece<'p> {
+pub(in crate::qnix) struct Piece<'p> {
     process: &'p Process,
     address: Option<u64>,
 }
 
 impl<'p> Piece<'p> {
     /// Takes a piece of so many bytes; none if the pool has no such piece.
-    pub(super) fn take(process: &'p Process, bytes: u64) -> Option<Piece<'p>> {
+    pub(in crate::qnix) fn take(process: &'p Process, bytes: u64) -> Option<Piece<'p>> {
         let address = process.pool.borrow_mut().as_mut()?.take(bytes)?;
         Some(Piece { process, address: Some(address) })
     }
 
     /// Address of the piece.
-    pub(super) fn address(&self) -> u64 {
+    pub(in crate::qnix) fn address(&self) -> u64 {
         self.address.expect("a piece has an address until it is kept")
     }
 
@@ -37,24 +37,24 @@ impl Drop for Piece<'_> {
 }
 
 /// Locked pages. If dropped, the next system call that locks pages unlocks these.
-pub(super) struct Locked<'p> {
+pub(in crate::qnix) struct Locked<'p> {
     process: &'p Process,
     pages: u64,
 }
 
 impl<'p> Locked<'p> {
     /// Pages that the kernel begins to lock.
-    pub(super) const fn of(process: &'p Process, pages: u64) -> Locked<'p> {
+    pub(in crate::qnix) const fn of(process: &'p Process, pages: u64) -> Locked<'p> {
         Locked { process, pages }
     }
 
     /// Their number.
-    pub(super) const fn pages(&self) -> u64 {
+    pub(in crate::qnix) const fn pages(&self) -> u64 {
         self.pages
     }
 
     /// Keeps them locked; their operation unlocks them later.
-    pub(super) fn keep(mut self) -> u64 {
+    pub(in crate::qnix) fn keep(mut self) -> u64 {
         std::mem::take(&mut self.pages)
     }
 }
@@ -66,19 +66,19 @@ impl Drop for Locked<'_> {
 }
 
 /// A Buffer Pool being registered. If dropped, the registration is undone.
-pub(super) struct Registering<'p> {
+pub(in crate::qnix) struct Registering<'p> {
     process: &'p Process,
     vni: Option<u32>,
 }
 
 impl<'p> Registering<'p> {
     /// Guards the pool that the process has just been given.
-    pub(super) const fn of(process: &'p Process, vni: u32) -> Registering<'p> {
+    pub(in crate::qnix) const fn of(process: &'p Process, vni: u32) -> Registering<'p> {
         Registering { process, vni: Some(vni) }
     }
 
     /// The registration is complete.
-    pub(super) fn done(mut self) {
+    pub(in crate::qnix) fn done(mut self) {
         self.vni = None;
     }
 }
@@ -97,7 +97,7 @@ impl Drop for Registering<'_> {
 }
 
 /// An operation that has begun and is not posted. If dropped, it is undone.
-pub(super) struct Begun<'p> {
+pub(in crate::qnix) struct Begun<'p> {
     process: &'p Process,
     vni: u32,
     operation: Option<u64>,
@@ -108,7 +108,7 @@ pub(super) struct Begun<'p> {
 
 impl<'p> Begun<'p> {
     /// Begins an operation, which occupies a context of the interface from now on.
-    pub(super) fn new(
+    pub(in crate::qnix) fn new(
         process: &'p Process,
         vni: u32,
         operation: u64,
@@ -121,22 +121,22 @@ impl<'p> Begun<'p> {
         Begun { process, vni, operation: Some(operation), message, piece, locked: None }
     }
 
-    pub(super) const fn message(&self) -> MessageId {
+    pub(in crate::qnix) const fn message(&self) -> MessageId {
         self.message
     }
 
     /// Address of its piece of the Buffer Pool.
-    pub(super) fn piece(&self) -> Option<u64> {
+    pub(in crate::qnix) fn piece(&self) -> Option<u64> {
         self.piece.as_ref().map(Piece::address)
     }
 
     /// Locks these pages until the operation ends.
-    pub(super) fn lock(&mut self, locked: Locked<'p>) {
+    pub(in crate::qnix) fn lock(&mut self, locked: Locked<'p>) {
         self.locked = Some(locked);
     }
 
     /// The operation is posted. At its end at most `copy_to.1` received bytes are copied to `copy_to.0`.
-    pub(super) fn posted(mut self, copy_to: Option<(u64, u64)>) -> u64 {
+    pub(in crate::qnix) fn posted(mut self, copy_to: Option<(u64, u64)>) -> u64 {
         let operation = self.operation.take().expect("an operation is posted once");
         let piece = self.piece.take().map(Piece::keep);
         let pages = self.locked.take().map_or(0, Locked::keep);
@@ -155,7 +155,7 @@ impl Drop for Begun<'_> {
 }
 
 /// An operation whose completion is being processed. If dropped, its completion can be processed again.
-pub(super) struct Ending<'p> {
+pub(in crate::qnix) struct Ending<'p> {
     process: &'p Process,
     vni: u32,
     operation: u64,
@@ -165,7 +165,7 @@ pub(super) struct Ending<'p> {
 
 impl<'p> Ending<'p> {
     /// Takes a completed operation; no other call can take it meanwhile.
-    pub(super) fn of(process: &'p Process, vni: u32, operation: u64) -> Ending<'p> {
+    pub(in crate::qnix) fn of(process: &'p Process, vni: u32, operation: u64) -> Ending<'p> {
         let entry =
             process.card.interface(vni, |interface| interface.operations.remove(&operation)).flatten();
         let local = process.operations.borrow_mut().remove(&operation);
@@ -173,14 +173,14 @@ impl<'p> Ending<'p> {
     }
 
     /// The copy to be made from the Buffer Pool: source, destination, most bytes.
-    pub(super) fn copy(&self) -> Option<(u64, u64, u64)> {
+    pub(in crate::qnix) fn copy(&self) -> Option<(u64, u64, u64)> {
         let local = self.local.as_ref()?;
         let (to, room) = local.copy_to?;
         Some((local.piece?, to, room))
     }
 
     /// The completion is processed: frees the operation's resources.
-    pub(super) fn end(mut self) {
+    pub(in crate::qnix) fn end(mut self) {
         self.entry = None;
         let Some(Local { piece, pages, .. }) = self.local.take() else { return };
         drop(Locked::of(self.process, pages));

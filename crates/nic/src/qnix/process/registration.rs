@@ -1,11 +1,11 @@
 //! A process's system calls: open and close its interface, register a Buffer Pool, lock pages; and copies between its
 //! memory and its pool.
 
-use super::QnixError;
-use super::holds::{Locked, Registering};
-use super::interface::{Interface, Kind};
-use super::library::{How, Process};
-use super::pool::BufferPool;
+use crate::qnix::QnixError;
+use crate::qnix::interface::{Interface, Kind};
+use crate::qnix::process::holds::{Locked, Registering};
+use crate::qnix::process::pool::BufferPool;
+use crate::qnix::process::{How, Process};
 use nicety_host::{Allocation, MemoryError};
 use nicety_kernel::Signal;
 use nicety_types::{MessageId, Path, Stage};
@@ -180,7 +180,7 @@ impl Process {
     }
 
     /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages.
-    pub(super) async fn translate(
+    pub(in crate::qnix) async fn translate(
         &self,
         message: MessageId,
         address: u64,
@@ -199,7 +199,7 @@ impl Process {
         locked
     }
 
-    pub(super) fn pages(&self, address: u64, bytes: u64) -> u64 {
+    pub(in crate::qnix) fn pages(&self, address: u64, bytes: u64) -> u64 {
         self.card.spec.kernel.pages(address, bytes)
     }
 
@@ -213,7 +213,7 @@ impl Process {
     }
 
     /// A CPU copies bytes of the process's memory.
-    pub(super) async fn copy(
+    pub(in crate::qnix) async fn copy(
         &self,
         from: u64,
         to: u64,

@@ -1,29 +1,16 @@
 //! The transmit path: from a Send command to the link.
 
-use super::interface::{Command, SendCommand, Source};
-use super::library::Completed;
-use super::receive::Slot;
-use super::transfer::{Doorbell, Fetch, Transfer};
-use super::wire::Repr;
-use super::{Card, Endpoint};
 use crate::parts::LastUse;
+use crate::qnix::interface::{Command, Completed, SendCommand, Slot, Source, Staged};
+use crate::qnix::transfer::{Doorbell, Fetch, Transfer};
+use crate::qnix::wire::Repr;
+use crate::qnix::{Card, Endpoint};
 use nicety_fabric::{Channel, Label, Packet};
 use nicety_kernel::Permit;
 use nicety_types::{Flight, MessageId, Path, Payload, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// A staged packet: a part of a message, and its slot in the card's memory.
-pub(super) struct Staged {
-    /// None while a channel fetches its bytes.
-    bytes: Option<(Payload, Path)>,
-    /// Its slot, unless it is in a Context Region.
-    place: Option<Permit>,
-    operation: u64,
-    header: Repr,
-    last: bool,
-}
 
 /// Packets ready for the link.
 #[derive(Default)]

@@ -1,12 +1,17 @@
 //! The library in a process: it sends, receives, and polls doorbells in its own memory.
 
-use super::holds::{Begun, Ending, Piece};
-use super::interface::{Command, Kind, Progress, ReceiveCommand, SendCommand, Source};
-use super::pool::BufferPool;
-use super::{Card, Endpoint, QnixError};
+mod checks;
+mod holds;
+mod pool;
+mod registration;
+
+use crate::qnix::interface::{Command, Completed, Kind, Progress, ReceiveCommand, SendCommand, Source};
+use crate::qnix::{Card, Endpoint, QnixError};
+use holds::{Begun, Ending, Piece};
 use nicety_host::Allocation;
 use nicety_kernel::describe;
 use nicety_types::{Duration, MessageId, Path, Payload, Stage, Starter, Time};
+use pool::BufferPool;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -90,42 +95,29 @@ impl Operation {
     }
 }
 
-/// A send or receive that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
-    /// The other end.
-    pub peer: Endpoint,
-    /// The message's tag.
-    pub tag: u64,
-    /// The message's bytes.
-    pub bytes: u64,
-    /// Whether the message was longer than the buffer.
-    pub truncated: bool,
-}
-
 /// The library's state of a posted operation.
-pub(super) struct Local {
-    pub(super) message: MessageId,
+pub(in crate::qnix) struct Local {
+    pub(in crate::qnix) message: MessageId,
     /// Its piece of the Buffer Pool.
-    pub(super) piece: Option<u64>,
+    pub(in crate::qnix) piece: Option<u64>,
     /// The destination of a copy from the pool, and the most bytes of it.
-    pub(super) copy_to: Option<(u64, u64)>,
+    pub(in crate::qnix) copy_to: Option<(u64, u64)>,
     /// Pages locked for it.
-    pub(super) pages: u64,
+    pub(in crate::qnix) pages: u64,
 }
 
 /// A process of a host, with the library in it. It has memory of its own, and an interface of the card once it has
 /// opened one.
 pub struct Process {
-    pub(super) card: Rc<Card>,
-    pub(super) number: u32,
+    pub(in crate::qnix) card: Rc<Card>,
+    pub(in crate::qnix) number: u32,
     /// Its memory: addresses and lengths, in order.
-    pub(super) own: RefCell<Vec<(u64, u64)>>,
-    pub(super) pool: RefCell<Option<BufferPool>>,
-    pub(super) operations: RefCell<BTreeMap<u64, Local>>,
+    pub(in crate::qnix) own: RefCell<Vec<(u64, u64)>>,
+    pub(in crate::qnix) pool: RefCell<Option<BufferPool>>,
+    pub(in crate::qnix) operations: RefCell<BTreeMap<u64, Local>>,
     next: Cell<u64>,
     /// Pages of ended operations, which the next system call that locks pages unlocks.
-    pub(super) locked: Cell<u64>,
+    pub(in crate::qnix) locked: Cell<u64>,
 }
 
 impl Process {
@@ -338,7 +330,13 @@ impl Process {
     }
 
     /// Chooses the transfer method of a message.
-    pub(super) fn choose(&self, how: How, address: u64, bytes: u64, kind: Kind) -> Result<How, QnixError> {
+    pub(in crate::qnix) fn choose(
+        &self,
+        how: How,
+        address: u64,
+        bytes: u64,
+        kind: Kind,
+    ) -> Result<How, QnixError> {
         let spec = self.card.spec();
         let pages = spec.kernel.pages(address, bytes);
         let most = spec.limits.message_pages(spec.kernel.page);
@@ -366,12 +364,12 @@ impl Process {
     }
 
     /// Takes a piece of the Buffer Pool.
-    pub(super) fn take_piece(&self, bytes: u64) -> Result<Piece<'_>, QnixError> {
+    pub(in crate::qnix) fn take_piece(&self, bytes: u64) -> Result<Piece<'_>, QnixError> {
         Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free: 0 })
     }
 
     /// A CPU writes bytes to the card. Returns when they have arrived.
-    pub(super) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
+    pub(in crate::qnix) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         let cpu = self.card.kernel.cpus().hold(path).await;
         let handover = self.card.dma.bus().store(message, bytes, path.clone()).await;
         *path = handover.path;
@@ -417,49 +415,5 @@ impl Process {
         let operation = self.next.get();
         self.next.set(operation + 1);
         Ok(Begun::new(self, vni, operation, kind, piece))
-    }
-
-    /// Checks that the interface is the process's; the pages of others are not mapped.
-    pub(super) fn check(&self, vni: u32) -> Result<(), QnixError> {
-        let owner = self.card.interface(vni, |interface| interface.owner);
-        if owner == Some(self.number) {
-            return Ok(());
-        }
-        self.card.count(|counted| counted.refused += 1);
-        Err(QnixError::NotYours { vni, owner, process: self.number })
-    }
-
-    pub(super) fn check_peer(&self, peer: Endpoint) -> Result<(), QnixError> {
-        let (nodes, limit) = (self.card.nodes, self.card.spec.limits.vnis);
-        if peer.node.0 >= nodes {
-            return Err(QnixError::NoNode { node: peer.node.0, nodes });
-        }
-        if peer.vni >= limit {
-            return Err(QnixError::NoSuchInterface { vni: peer.vni, limit });
-        }
-        Ok(())
-    }
-
-    /// Checks that a message is within the limit and in the memory of the process.
-    pub(super) fn check_bytes(&self, address: u64, bytes: u64) -> Result<(), QnixError> {
-        let limit = self.card.spec.limits.message;
-        if bytes > limit {
-            return Err(QnixError::Message { bytes, limit });
-        }
-        let own = self.own.borrow();
-        let last = own[..own.partition_point(|&(begin, _)| begin <= address)].last();
-        if bytes == 0
-            || last.is_some_and(|&(begin, len)| address - begin <= len && bytes <= len - (address - begin))
-        {
-            return Ok(());
-        }
-        self.card.count(|counted| counted.refused += 1);
-        Err(QnixError::NotYourMemory { address, len: bytes, process: self.number })
-    }
-
-    fn check_operation(&self, vni: u32, operation: Operation) -> Result<Kind, QnixError> {
-        self.check(vni)?;
-        let kind = self.card.interface(vni, |interface| Some(interface.operations.get(&operation.0)?.0));
-        kind.flatten().ok_or(QnixError::NoOperation { operation: operation.0 })
     }
 }
