@@ -2,6 +2,7 @@
 //!
 //! - [`Memory`]: host memory in allocations that never move, so that a program can read them from outside;
 //!   every byte read and written is counted.
+//! - [`Gpu`]: the memory of a graphics processor, which cards reach over the bus.
 //! - [`Bus`]: the bus between host and card: two directions of latency and gap, a PCI Express link
 //!   ([`pcie`]), or a PCI bus ([`pci`]).
 //! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, on memory through a cache
@@ -14,6 +15,7 @@ mod arrivals;
 mod bus;
 mod cache;
 mod cpu;
+mod gpu;
 mod kernel;
 mod memory;
 mod noise;
@@ -23,6 +25,7 @@ pub mod pcie;
 pub use bus::{Bus, BusSpec, Notice, PlainSpec, Transfer};
 pub use cache::Lines;
 pub use cpu::{Cpus, HostSpec, Work};
+pub use gpu::{GPU_ADDRESSES, Gpu, GpuSpec};
 pub use kernel::{Kernel, KernelCounters, KernelSpec, Vector};
 pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};
 pub use noise::{NoiseSpec, Regularity};

@@ -177,6 +177,7 @@ pub struct Traffic {
 #[derive(Debug)]
 pub struct Memory {
     capacity: u64,
+    page: u64,
     allocations: RefCell<Vec<Allocation>>,
     used: Cell<u64>,
     next: Cell<u64>,
@@ -188,11 +189,17 @@ pub struct Memory {
 impl Memory {
     /// Memory of `capacity` bytes, none of it allocated.
     pub fn new(capacity: u64) -> Memory {
+        Memory::from(capacity, FIRST_ADDRESS, PAGE)
+    }
+
+    /// As [`Memory::new`], with addresses from `first` on and pages of so many bytes.
+    pub fn from(capacity: u64, first: u64, page: u64) -> Memory {
         Memory {
             capacity,
+            page,
             allocations: RefCell::default(),
             used: Cell::new(0),
-            next: Cell::new(FIRST_ADDRESS),
+            next: Cell::new(first),
             traffic: Cell::default(),
             cache: RefCell::default(),
         }
@@ -247,7 +254,7 @@ impl Memory {
         let bytes = make(len).ok_or(full)?;
         let address = self.next.get();
         // An unused page between allocations, so that running off the end of one never lands in the next.
-        self.next.set(address + len.next_multiple_of(PAGE) + PAGE);
+        self.next.set(address + len.next_multiple_of(self.page) + self.page);
         self.used.set(self.used.get() + len);
         let allocation = Allocation { address, len, bytes };
         self.allocations.borrow_mut().push(allocation.clone());

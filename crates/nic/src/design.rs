@@ -10,7 +10,7 @@ use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted}
 use crate::parts::transport::Undelivered;
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use nicety_fabric::Port;
-use nicety_host::{Allocation, Cpus, Memory, MemoryError};
+use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory, MemoryError};
 use nicety_hpu::Core;
 use nicety_kernel::Sim;
 use nicety_spec::{Listing, Reader, Spec, SpecErrors};
@@ -95,6 +95,11 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The graphics processor of its host, if the card can reach the memory of one.
+    fn gpu(&self) -> Option<GpuSpec> {
+        None
+    }
+
     /// Its protocol on the link, as the object of 'sends'. Cards of one network must have the same.
     fn protocol(&self) -> String {
         format!("packets of design {}", self.design().name())
@@ -143,6 +148,8 @@ pub struct Seat<'s> {
     pub nodes: u32,
     /// The host's memory.
     pub memory: &'s Rc<Memory>,
+    /// The host's graphics processor, where the spec [has one](CardSpec::gpu).
+    pub gpu: Option<&'s Gpu>,
     /// The host's CPUs.
     pub cpus: &'s Rc<Cpus>,
     /// The link; unconnected on a single node.
@@ -345,7 +352,8 @@ impl From<MemoryError> for CardError {
 }
 
 /// The designs of this crate.
-static OWN: [&dyn Design; 3] = [crate::spin::DESIGN, crate::nfp::DESIGN, crate::qnix::DESIGN];
+static OWN: [&dyn Design; 4] =
+    [crate::spin::DESIGN, crate::nfp::DESIGN, crate::qnix::DESIGN, crate::apenet::DESIGN];
 /// The registered designs.
 static REGISTERED: RwLock<Vec<&'static dyn Design>> = RwLock::new(Vec::new());
 

@@ -1,5 +1,6 @@
 //! The parts of a card, and the cards made of them.
 //!
+//! - [`apenet`]: RDMA between registered memories, with a TLB and DMA engines side by side.
 //! - [`nfp`]: the microengines of a network flow processor, and their memories.
 //! - [`qnix`]: virtual network interfaces: every process has a protected interface of its own.
 //! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
@@ -8,6 +9,7 @@
 //! A card is described by a [`CardSpec`], which is read from a TOML file; one [`Design`] serves every card that is an
 //! arrangement of its parts. No code outside a design's own module names the design: `design.rs` is the seam.
 
+pub mod apenet;
 mod design;
 mod messages;
 pub mod nfp;

@@ -115,6 +115,8 @@ mod tests {
             let (portals, channels) = (host.portals(), host.channels());
             assert_eq!(channels.is_ok(), design.name() == "nfp", "{name}");
             assert_eq!(host.vni().is_ok(), design.name() == "qnix", "{name}");
+            assert_eq!(host.rdma().is_ok(), design.name() == "apenet", "{name}");
+            assert_eq!(host.gpu().is_ok(), design.name() == "apenet", "{name}");
             assert_eq!(portals.is_ok(), design.name() == "portals", "{name}");
             let errors = [portals.err(), channels.err()];
             let errors = errors.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -125,6 +127,7 @@ mod tests {
                 "nfp" => {
                     "of design nfp has no Portals interface, but processes and channels; name one of design portals"
                 }
+                "apenet" => "of design apenet has no Portals interface, but RDMA; name one of design portals",
                 _ => {
                     "of design qnix has no Portals interface, but virtual network interfaces; name one of design portals"
                 }
@@ -136,6 +139,9 @@ mod tests {
     #[test]
     fn the_shipped_cards_are_named() {
         let names: Vec<String> = shipped().unwrap().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["nfp-4000", "qnix", "spin-discrete", "spin-integrated"]);
+        assert_eq!(
+            names,
+            ["apenet-6", "apenet-v4", "apenet-v5", "nfp-4000", "qnix", "spin-discrete", "spin-integrated"]
+        );
     }
 }

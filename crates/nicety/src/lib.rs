@@ -51,8 +51,8 @@ pub use cluster::{
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};
 pub use host::{
-    Alternative, Buffer, Channel, Channels, Device, Host, PendingRecv, Portals, Received, Thread, Vni,
-    VniProcess,
+    Alternative, Buffer, Channel, Channels, Device, Gpu, Host, PendingRecv, Portals, Rdma, Received, Thread,
+    Vni, VniProcess,
 };
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
@@ -68,7 +68,7 @@ pub use nicety_nic::spin::{
     Handlers, HpuMemoryId, Printed, State, Unusable,
 };
 pub use nicety_nic::{
-    CardReport, CardSpec, Design, FailureKind, Log, LogLine, Logged, ProgramFailure, RefusedCommand, nfp,
+    CardReport, CardSpec, Design, FailureKind, Log, LogLine, Logged, ProgramFailure, RefusedCommand, apenet, nfp,
     qnix, spin,
 };
 pub use nicety_portals as portals;

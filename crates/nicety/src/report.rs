@@ -4,8 +4,8 @@
 
 use crate::cluster::{Failure, Run, failures};
 use crate::{
-    ApplicationReport, FaultStatistics, KernelCounters, Printed, RefusedCommand, TransportStatistics, nfp,
-    qnix, spin,
+    ApplicationReport, FaultStatistics, KernelCounters, Printed, RefusedCommand, TransportStatistics, apenet,
+    nfp, qnix, spin,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct NodeCounts {
     pub failures: Vec<Failure>,
     /// Commands of handlers that the card refused; `failures` has these as texts.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Counts of the card, as `portals`, `channels` or `vni`; None if its design is none of nicety's.
+    /// Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is none of nicety's.
     pub card: Option<CardCounts>,
 }
 
@@ -53,6 +53,8 @@ pub enum CardCounts {
     Channels(nfp::Report),
     /// A card with virtual network interfaces.
     Vni(qnix::Statistics),
+    /// A card with RDMA.
+    Rdma(apenet::Report),
 }
 
 /// A card with Portals: messages, handlers, and its reliable transport.
@@ -129,6 +131,8 @@ impl NodeCounts {
             (Some(CardCounts::Channels(counted.clone())), counted.kernel)
         } else if let Some(counted) = node.card.of::<qnix::Report>() {
             (Some(CardCounts::Vni(counted.interfaces)), counted.kernel)
+        } else if let Some(counted) = node.card.of::<apenet::Report>() {
+            (Some(CardCounts::Rdma(*counted)), counted.kernel)
         } else {
             (None, KernelCounters::default())
         };

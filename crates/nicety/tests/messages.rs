@@ -48,7 +48,7 @@ fn filled(host: &Host, len: u64, seed: u64) -> Result<Buffer, Error> {
     Ok(buffer)
 }
 
-const CARDS: [&str; 4] = ["spin-discrete", "spin-integrated", "qnix", "nfp-4000"];
+const CARDS: [&str; 5] = ["spin-discrete", "spin-integrated", "qnix", "nfp-4000", "apenet-v5"];
 const LATE: Duration = Duration::from_ns(300_000);
 
 /// Receives a message of this length, which has come long before on cards where it can.

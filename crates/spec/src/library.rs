@@ -8,6 +8,9 @@ pub struct Library {
 
 /// The specs of the folder `specs`: a card each.
 pub const SHIPPED: Library = Library::new(&[
+    ("apenet-6", include_str!("../../../specs/apenet-6.toml")),
+    ("apenet-v4", include_str!("../../../specs/apenet-v4.toml")),
+    ("apenet-v5", include_str!("../../../specs/apenet-v5.toml")),
     ("nfp-4000", include_str!("../../../specs/nfp-4000.toml")),
     ("qnix", include_str!("../../../specs/qnix.toml")),
     ("spin-discrete", include_str!("../../../specs/spin-discrete.toml")),

@@ -9,11 +9,18 @@ from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from nicety.errors import InputError
-from nicety.shared.reports import ChannelReport, InterfaceReport, NodeCounts, PortalsReport, TransportReport
+from nicety.shared.reports import (
+    ChannelReport,
+    InterfaceReport,
+    NodeCounts,
+    PortalsReport,
+    RdmaReport,
+    TransportReport,
+)
 
 _R = TypeVar("_R")
 
-_NAMES = {PortalsReport: "portals", ChannelReport: "channels", InterfaceReport: "vni"}
+_NAMES = {PortalsReport: "portals", ChannelReport: "channels", InterfaceReport: "vni", RdmaReport: "rdma"}
 
 
 def told(failure: Mapping[str, Any]) -> str:
@@ -50,6 +57,15 @@ class NodeReport(NodeCounts):
             InputError: where it is of another design.
         """
         return self._of(InterfaceReport)
+
+    @property
+    def rdma(self) -> RdmaReport:
+        """Counts of a card with RDMA.
+
+        Raises:
+            InputError: where it is of another design.
+        """
+        return self._of(RdmaReport)
 
     def _of(self, kind: type[_R]) -> _R:
         if not isinstance(self.card, kind):

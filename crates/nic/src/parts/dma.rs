@@ -1,13 +1,17 @@
-//! DMA: a card's reads and writes of host memory, with their bytes.
+//! DMA: a card's reads and writes of the memories of its host, with their bytes.
+//!
+//! An address says whose memory it is in: the host's, or a graphics processor's. The latter is one stage more behind the bus,
+//! in each direction: bytes take the slower of the two rates, and both latencies.
 //!
 //! Writes are posted: the card goes on once the bus has taken the bytes, and they are in host memory when they have crossed
 //! it, in order. A read brings the bytes that are there when its request reaches the host, which is after the writes before
 //! it. What the transfers cost, and how many the card may have in flight, is the owner's business; `engine.rs` has channels
 //! for cards that set each transfer up.
 
-use nicety_host::{Bus, BusSpec, Memory};
+use crate::parts::stages;
+use nicety_host::{Bus, BusSpec, GPU_ADDRESSES, Gpu, Memory, MemoryError};
 use nicety_kernel::{Signal, Sim};
-use nicety_types::{Flight, Handover, MessageId, Path, Payload, Recorder, Time};
+use nicety_types::{Flight, Handover, MessageId, Path, Payload, Recorder, Stage, Stream, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,7 +26,14 @@ struct Landing {
     payload: Payload,
 }
 
-/// The way between a card and the memory of its host.
+/// The way between the bus and a graphics processor's memory.
+struct GpuWay {
+    memory: Rc<Memory>,
+    read: RefCell<Stream>,
+    write: RefCell<Stream>,
+}
+
+/// The way between a card and the memories of its host.
 ///
 /// All addresses have been checked when the transfers were posted: one outside the allocations is a defect of the card, and
 /// panics.
@@ -30,7 +41,8 @@ pub struct Dma {
     sim: Sim,
     bus: Bus,
     memory: Rc<Memory>,
-    /// In the order in which they will be in host memory.
+    gpu: Option<GpuWay>,
+    /// In the order in which they will be in memory.
     landing: RefCell<VecDeque<Landing>>,
     handed: Signal,
 }
@@ -38,10 +50,27 @@ pub struct Dma {
 impl Dma {
     /// A card's access to host memory over an idle bus. Starts the task that writes.
     pub fn new(sim: &Sim, bus: BusSpec, memory: Rc<Memory>, recorder: &Recorder) -> Rc<Dma> {
+        Dma::with_gpu(sim, bus, memory, None, recorder)
+    }
+
+    /// As [`Dma::new`], with access to the memory of a graphics processor, if there is one.
+    pub fn with_gpu(
+        sim: &Sim,
+        bus: BusSpec,
+        memory: Rc<Memory>,
+        gpu: Option<&Gpu>,
+        recorder: &Recorder,
+    ) -> Rc<Dma> {
+        let gpu = gpu.map(|Gpu { spec, memory }| {
+            let way = |latency, gap| RefCell::new(Stream::new(latency, gap, stages::GPU, stages::GPU_QUEUED));
+            let (read, write) =
+                (way(spec.read_latency, spec.read_gap), way(spec.write_latency, spec.write_gap));
+            GpuWay { memory: memory.clone(), read, write }
+        });
         let bus = Bus::new(sim, bus);
         bus.record(recorder);
         let (landing, handed) = (RefCell::default(), Signal::new(sim));
-        let dma = Rc::new(Dma { sim: sim.clone(), bus, memory, landing, handed });
+        let dma = Rc::new(Dma { sim: sim.clone(), bus, memory, gpu, landing, handed });
         sim.spawn(dma.clone().land());
         dma
     }
@@ -56,17 +85,38 @@ impl Dma {
         &self.memory
     }
 
-    /// Reads host memory in one piece. Returns, as soon as it is certain, when the bytes come to the card.
+    /// The graphics processor, where an address is in its memory.
+    fn gpu(&self, address: u64) -> Option<&GpuWay> {
+        self.gpu.as_ref().filter(|_| address >= GPU_ADDRESSES)
+    }
+
+    fn memory_at(&self, address: u64) -> &Memory {
+        self.gpu(address).map_or(&self.memory, |gpu| &gpu.memory)
+    }
+
+    /// Checks that one allocation holds a range.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfRange`] where none does.
+    pub fn check(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
+        self.memory_at(address).check(address, bytes)
+    }
+
+    /// Reads memory in one piece. Returns, as soon as it is certain, when the bytes come to the card.
     pub async fn read(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> (Payload, Flight) {
         let transfer = self.bus.read(message, address, bytes, bytes, path).await;
         let payload = self.bytes(address, bytes);
-        (payload, transfer.packet(0).await)
+        let flight = transfer.packet(0).await;
+        match self.gpu(address) {
+            None => (payload, flight),
+            Some(gpu) => (payload, gpu.read.borrow_mut().cross(message, bytes, flight)),
+        }
     }
 
     /// Bytes of host memory as a read request finds them that reaches the host now.
     pub fn bytes(&self, address: u64, bytes: u64) -> Payload {
         self.land_due();
-        self.memory.read(address, bytes).expect(CHECKED)
+        self.memory_at(address).read(address, bytes).expect(CHECKED)
     }
 
     /// Writes the first `keep` bytes of a payload, which lie complete in a buffer of the card.
@@ -78,9 +128,10 @@ impl Dma {
         payload: Payload,
         path: Path,
     ) -> Handover {
+        let from = path.at();
         let handover = self.bus.write(message, address, keep, path);
-        self.hand_over(handover.landed, address, keep, payload);
-        handover
+        let handover = self.beyond(message, address, keep, from, handover);
+        self.hand_over(handover, address, keep, payload)
     }
 
     /// As [`Dma::write`], and returns when the last byte has been handed over; other users of a shared bus take turns with
@@ -93,9 +144,41 @@ impl Dma {
         payload: Payload,
         path: Path,
     ) -> Handover {
+        let from = path.at();
         let handover = self.bus.deposit(message, address, keep, path).await;
-        self.hand_over(handover.landed, address, keep, payload);
-        handover
+        let handover = self.beyond(message, address, keep, from, handover);
+        self.sim.until(handover.path.at()).await;
+        self.hand_over(handover, address, keep, payload)
+    }
+
+    /// Writes `bytes` that are no one's payload, such as an event, to host memory behind the writes before them. Returns the
+    /// path up to the instant at which the host can see them.
+    pub fn notify(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Path {
+        let Handover { mut path, landed } = self.bus.write(message, address, bytes, path);
+        let before = self.landing.borrow().back().map_or(Time::ZERO, |last| last.landed);
+        path.advance(Stage::DEPOSIT, landed.max(before));
+        path
+    }
+
+    /// A write that began at `from` and has been handed to the bus goes on to a graphics processor, where it is for one:
+    /// the bus takes no more than that takes from it.
+    fn beyond(
+        &self,
+        message: MessageId,
+        address: u64,
+        bytes: u64,
+        from: Time,
+        handover: Handover,
+    ) -> Handover {
+        let Some(gpu) = self.gpu(address) else { return handover };
+        let Handover { mut path, landed } = handover;
+        let crossing = landed.since(path.at());
+        let head = from + crossing;
+        let flight = Flight { head, tail: landed, path: Path::clock(head), slowest: Stage::DEPOSIT };
+        let mut write = gpu.write.borrow_mut();
+        let written = write.cross(message, bytes, flight).tail;
+        path.advance(stages::GPU, Time::from_ps(written.ps() - write.latency().ps() - crossing.ps()));
+        Handover { path, landed: written }
     }
 
     /// Waits until the bytes of a write are in host memory.
@@ -104,16 +187,19 @@ impl Dma {
         self.land_due();
     }
 
-    /// Changes host memory as an atomic operation does whose request reaches the host now.
+    /// Changes memory as an atomic operation does whose request reaches the host now.
     pub fn change(&self, address: u64, payload: &Payload) {
-        self.memory.deposit(address, payload.len(), payload).expect(CHECKED);
+        self.memory_at(address).deposit(address, payload.len(), payload).expect(CHECKED);
     }
 
-    fn hand_over(&self, landed: Time, address: u64, keep: u64, payload: Payload) {
+    fn hand_over(&self, handover: Handover, address: u64, keep: u64, payload: Payload) -> Handover {
         let mut landing = self.landing.borrow_mut();
-        debug_assert!(landing.back().is_none_or(|before| before.landed <= landed), "writes keep their order");
+        let before = landing.back().map_or(Time::ZERO, |last| last.landed);
+        debug_assert!(self.gpu.is_some() || before <= handover.landed, "writes keep their order");
+        let landed = handover.landed.max(before);
         landing.push_back(Landing { landed, address, keep, payload });
         self.handed.notify_one();
+        Handover { landed, ..handover }
     }
 
     /// The task that writes bytes to host memory when they have crossed the bus.
@@ -131,7 +217,7 @@ impl Dma {
         let mut landing = self.landing.borrow_mut();
         while landing.front().is_some_and(|first| first.landed <= self.sim.now()) {
             let Landing { address, keep, payload, .. } = landing.pop_front().expect("just seen");
-            self.memory.deposit(address, keep, &payload).expect(CHECKED);
+            self.memory_at(address).deposit(address, keep, &payload).expect(CHECKED);
         }
     }
 }

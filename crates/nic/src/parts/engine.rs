@@ -1,13 +1,13 @@
-//! A DMA engine with channels: transfers are set up side by side, and move their bytes one after another. So two channels
-//! hide each other's set-up.
+//! A DMA engine with channels: transfers are set up side by side, and move their bytes one after another, or as many at a
+//! time as there are channels, where the bus alone serialises them. So two channels hide each other's set-up.
 //!
 //! The engine has no queue of its own: its owner says which transfer takes the next channel, and moves the bytes (`dma.rs`)
 //! while it holds what [`Engine::set_up`] returns.
 
 use crate::parts::stages;
-use nicety_kernel::{Guard, Permit, Pool, Server, Sim};
-use nicety_types::{Duration, MessageId, Path, Recorder, Resource, Stage};
-use std::cell::RefCell;
+use nicety_kernel::{Permit, Pool, Sim};
+use nicety_types::{Duration, MessageId, Path, Recorder, Resource, Stage, Time};
+use std::cell::{Cell, RefCell};
 
 /// The last use of a contended resource: what others waited for.
 #[derive(Default)]
@@ -37,32 +37,52 @@ pub struct Engine {
     recorder: Recorder,
     channels: Pool,
     freed: LastUse,
-    /// Moves bytes for one channel after another.
-    mover: Server,
+    /// Move bytes, each for one channel at a time.
+    movers: Pool,
     moved: LastUse,
+    busy: Cell<Duration>,
 }
 
 /// A channel that moves its bytes, and nothing else does.
 #[must_use = "a channel is given back by Engine::release"]
 pub struct Moving {
     channel: Permit,
-    mover: Guard,
+    mover: Permit,
+    since: Time,
 }
 
 impl Engine {
-    /// An engine with so many channels, all free.
+    /// An engine with so many channels, all free, which move their bytes one after another.
     ///
     /// # Panics
     /// When there are none.
     pub fn new(sim: &Sim, channels: usize, recorder: &Recorder) -> Engine {
+        Engine::with_movers(sim, channels, 1, recorder)
+    }
+
+    /// As [`Engine::new`], with channels that move their bytes side by side.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn side_by_side(sim: &Sim, channels: usize, recorder: &Recorder) -> Engine {
+        Engine::with_movers(sim, channels, channels, recorder)
+    }
+
+    fn with_movers(sim: &Sim, channels: usize, movers: usize, recorder: &Recorder) -> Engine {
         Engine {
             sim: sim.clone(),
             recorder: recorder.clone(),
             channels: Pool::new(sim, channels),
             freed: LastUse::default(),
-            mover: Server::new(sim),
+            movers: Pool::new(sim, movers),
             moved: LastUse::default(),
+            busy: Cell::default(),
         }
+    }
+
+    /// How long channels have been set up and have moved bytes, all of them together.
+    pub fn busy(&self) -> Duration {
+        self.busy.get()
     }
 
     /// Whether a channel is free.
@@ -90,15 +110,16 @@ impl Engine {
         self.sim.delay(time).await;
         path.advance(stage, self.sim.now());
         self.recorder.slice(Resource::DMA, start, self.sim.now(), Some(message), stage.name());
-        let mover = self.mover.acquire().await;
+        let mover = self.movers.acquire().await;
         self.moved.waited(stages::DMA_QUEUED, message, path);
         path.advance(stages::DMA_QUEUED, self.sim.now());
-        Moving { channel, mover }
+        Moving { channel, mover, since: start }
     }
 
     /// Frees a channel that has moved its last byte, up to which `path` accounts.
     pub fn release(&self, moving: Moving, message: MessageId, path: &Path) {
-        let Moving { channel, mover } = moving;
+        let Moving { channel, mover, since } = moving;
+        self.busy.set(self.busy.get() + self.sim.now().since(since));
         self.moved.released(message, path);
         drop(mover);
         if !self.is_free() {
@@ -112,7 +133,7 @@ impl Engine {
 mod tests {
     use super::*;
     use nicety_kernel::{Config, World};
-    use nicety_types::{NodeId, Time};
+    use nicety_types::NodeId;
     use proptest::prelude::*;
     use std::rc::Rc;
 

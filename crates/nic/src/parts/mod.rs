@@ -2,7 +2,7 @@
 //!
 //! | part | file |
 //! |---|---|
-//! | reads and writes of host memory over the bus | `dma.rs` |
+//! | reads and writes of the memories of a host over the bus | `dma.rs` |
 //! | channels of a DMA engine, set up side by side | `engine.rs` |
 //! | pieces of a range of addresses, first fit | `first_fit.rs` |
 //! | posted receives, and messages that came before theirs | `matching.rs` |
@@ -22,5 +22,6 @@ pub mod transport;
 pub use dma::Dma;
 pub use engine::{Engine, LastUse, Moving};
 pub use first_fit::FirstFit;
+pub(crate) use loopback::Loopback;
 pub use matching::Matching;
 pub use seen::Seen;

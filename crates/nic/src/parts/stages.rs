@@ -9,3 +9,13 @@ nicety_types::stages! {
     /// Waiting for a DMA channel.
     pub const DMA_QUEUED = 170, "dma, queued";
 }
+
+nicety_types::stages! {
+    /// Those of a graphics processor's memory.
+    pub const GPU_MEMORY;
+
+    /// A graphics processor reads or writes its memory for the card, slower than the bus.
+    pub const GPU = 192, "gpu memory";
+    /// Waiting for a graphics processor's memory.
+    pub const GPU_QUEUED = 194, "gpu memory, queued";
+}

@@ -35,6 +35,7 @@ fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 
             sim: &sim,
             nodes: 2,
             memory: &memory,
+            gpu: None,
             cpus: &cpus,
             port,
             packet_payload: None,
@@ -129,6 +130,7 @@ fn messages_are_received_from_the_bytes_of_packets_alone() {
         ("spin-integrated", &["buffer.packets=2"]),
         ("qnix", &[]),
         ("nfp-4000", &[]),
+        ("apenet-v5", &[]),
     ] {
         let found = run(nic, overrides, Relay::FromBytes);
         assert_eq!(found, run(nic, overrides, Relay::Unchanged), "{nic} {overrides:?}");

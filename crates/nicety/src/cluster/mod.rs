@@ -26,7 +26,7 @@ use crate::record::Recording;
 use machine::Gauge;
 use mix::Mix;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
-use nicety_host::{Cpus, Memory, Traffic};
+use nicety_host::{Cpus, Gpu, Memory, Traffic};
 use nicety_kernel::{Config, Interrupt, RunError, World};
 use nicety_nic::{Card, CardReport, Design, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec};
 use nicety_types::{Level, NodeId, Recorder, Time};
@@ -261,6 +261,7 @@ impl Cluster {
             let (spec, rank) = (&mix.card(id.0).spec, id.0);
             let host = spec.node().host;
             let memory = Rc::new(Memory::new(host.memory));
+            let gpu = spec.gpu().map(Gpu::new);
             let mut cpus = Cpus::new(&sim, host, &recorder);
             if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);
@@ -271,6 +272,7 @@ impl Cluster {
                 sim: &sim,
                 nodes,
                 memory: &memory,
+                gpu: gpu.as_ref(),
                 cpus: &cpus,
                 port,
                 packet_payload: mix.packet_payload(),
@@ -285,7 +287,8 @@ impl Cluster {
             let failed = failed.clone();
             let ranks = nodes;
             let breakdown = breakdown || recording >= Level::Messages;
-            let parts = HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder, breakdown };
+            let parts =
+                HostParts { sim, ranks, card, memory, gpu, cpus, barrier, failed, recorder, breakdown };
             hosts.push(Host::new(parts));
             gauge.built(hosts.len() as u32)?;
         }

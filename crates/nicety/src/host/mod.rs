@@ -2,13 +2,16 @@
 //! `receive.rs`. A program may have several threads: `thread.rs`.
 //!
 //! Features of one card design are behind a handle of their own: [`Host::portals`] (`portals.rs`, `offload.rs`),
-//! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`).
+//! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`), [`Host::rdma`] (`rdma.rs`); the memory of a graphics processor
+//! behind [`Host::gpu`] (`gpu.rs`).
 
 mod buffer;
 mod device;
+mod gpu;
 mod offload;
 mod portals;
 mod processes;
+mod rdma;
 mod receive;
 mod send;
 mod thread;
@@ -17,8 +20,10 @@ mod work;
 
 pub use buffer::Buffer;
 pub use device::{Alternative, Channel, Device};
+pub use gpu::Gpu;
 pub use portals::Portals;
 pub use processes::Channels;
+pub use rdma::Rdma;
 pub use receive::{PendingRecv, Received};
 pub(crate) use thread::Failed;
 pub use thread::Thread;
@@ -47,6 +52,7 @@ struct Inner {
     ranks: u32,
     card: Rc<dyn Card>,
     memory: Rc<Memory>,
+    gpu: Option<nicety_host::Gpu>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
     /// Serializes the barriers of threads.
@@ -66,6 +72,7 @@ pub(crate) struct HostParts {
     pub(crate) ranks: u32,
     pub(crate) card: Rc<dyn Card>,
     pub(crate) memory: Rc<Memory>,
+    pub(crate) gpu: Option<nicety_host::Gpu>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
     /// Collects the failures of threads that are not joined.
@@ -76,7 +83,7 @@ pub(crate) struct HostParts {
 
 impl Host {
     pub(crate) fn new(parts: HostParts) -> Host {
-        let HostParts { sim, ranks, card, memory, cpus, barrier, failed, recorder, breakdown } = parts;
+        let HostParts { sim, ranks, card, memory, gpu, cpus, barrier, failed, recorder, breakdown } = parts;
         let path = Rc::new(RefCell::new(path_from(sim.now(), breakdown)));
         let inner = Inner {
             at_barrier: Pool::new(&sim, 1),
@@ -85,6 +92,7 @@ impl Host {
             ranks,
             card,
             memory,
+            gpu,
             cpus,
             barrier,
             failed,

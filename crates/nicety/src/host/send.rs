@@ -12,7 +12,8 @@ impl Host {
     /// the receiver's acknowledgement and, if its receive is not posted yet, until the receiver has got it. On a flow
     /// processor: a channel to the forwarding processes, where the message waits for its receive; or, to itself, the
     /// library alone. On a card with virtual network interfaces: a Send command, and the wait for its doorbell; a
-    /// message without a receive waits in the card's memory.
+    /// message without a receive waits in the card's memory. On a card with RDMA: a send into a streaming buffer of the
+    /// receiver's library; a message longer than `messages.eager` waits for its receive, and is put there.
     ///
     /// # Errors
     /// When there is no such rank.
@@ -45,7 +46,7 @@ impl Host {
     }
 
     /// Checks that a rank exists.
-    fn check_rank(&self, rank: u32) -> Result<(), Error> {
+    pub(super) fn check_rank(&self, rank: u32) -> Result<(), Error> {
         let ranks = self.inner.ranks;
         if rank < ranks { Ok(()) } else { Err(CardError::no_rank(rank, ranks).into()) }
     }

@@ -72,7 +72,8 @@ impl Frame {
     }
 }
 
-fn checksum(header: &[u8], payload: &Payload) -> u32 {
+/// CRC-32 of a header and a payload; of a phantom, its length.
+pub(crate) fn checksum(header: &[u8], payload: &Payload) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(header);
     for segment in payload.segments() {

@@ -1,0 +1,194 @@
+//! The APEnet+ implementation of the card design seam.
+
+use super::messages::{Messenger, Receiving};
+use super::spec::read_apenet;
+use super::{ApenetError, ApenetSpec, Card, LIBRARY, Process, Statistics, stages};
+use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::parts;
+use crate::sections::NodeSpec;
+use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
+use nicety_spec::Reader;
+use nicety_types::Stage;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// RDMA between registered memories.
+pub(crate) const DESIGN: &dyn Design = &Rdma;
+
+struct Rdma;
+
+/// A card with RDMA: its counters, and how long its parts have worked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RdmaReport")]
+pub struct Report {
+    /// Counters of the card.
+    #[serde(flatten)]
+    pub card: Statistics,
+    /// How long the transmit engines have worked, all of them together, in picoseconds.
+    pub transmit_busy_ps: u64,
+    /// How long the receive engines have worked, all of them together, in picoseconds.
+    pub receive_busy_ps: u64,
+    /// How long the embedded processor has worked, in picoseconds.
+    pub processor_busy_ps: u64,
+    /// Most work that waited for the embedded processor at a time.
+    pub processor_queue: u64,
+    /// Regions registered at the end, those of the library among them.
+    pub regions: u64,
+    /// Pages registered at the end.
+    pub pages: u64,
+    /// Kernel entries on the host, which are the node's.
+    #[serde(skip)]
+    pub kernel: KernelCounters,
+}
+
+/// An APEnet+ card, and its host's library.
+pub struct Node {
+    card: Rc<Card>,
+    messenger: Rc<Messenger>,
+}
+
+impl Node {
+    /// The card.
+    pub const fn card(&self) -> &Rc<Card> {
+        &self.card
+    }
+
+    /// The process of this number, with an event queue; none if the number is the library's own, `u32::MAX`.
+    pub fn process(&self, number: u32) -> Option<Process> {
+        (number != LIBRARY).then(|| Process::new(&self.card, number))
+    }
+}
+
+impl Design for Rdma {
+    fn name(&self) -> &'static str {
+        "apenet"
+    }
+
+    fn example(&self) -> &'static str {
+        "apenet-v5"
+    }
+
+    fn interface(&self) -> &'static str {
+        "RDMA"
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        [stages::STAGES, parts::stages::ENGINE, parts::stages::GPU_MEMORY].concat()
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_apenet(reader))
+    }
+}
+
+impl OfDesign for ApenetSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for ApenetSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn node(&self) -> NodeSpec {
+        self.node
+    }
+
+    fn gpu(&self) -> Option<GpuSpec> {
+        self.gpu
+    }
+
+    fn protocol(&self) -> String {
+        "APEnet+ packets".to_owned()
+    }
+
+    fn packet_payload(&self) -> Option<u64> {
+        Some(self.packet)
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+        let Seat { sim, nodes, memory, gpu, cpus, port, packet_payload, recorder, .. } = seat;
+        let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
+        let spec = match packet_payload {
+            Some(packet) if packet < self.packet => {
+                Arc::new(ApenetSpec { packet, ..ApenetSpec::clone(&self) })
+            }
+            _ => self,
+        };
+        let card = Card::install(sim, spec, (memory.clone(), gpu), kernel, port, nodes, recorder)?;
+        let messenger = Messenger::new(&card);
+        Ok(Rc::new(Node { card, messenger }))
+    }
+}
+
+impl OfDesign for Node {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl design::Card for Node {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn report(&self) -> CardReport {
+        let (busy, (regions, pages)) = (self.card.busy(), self.card.registered());
+        CardReport::new(Report {
+            card: self.card.statistics(),
+            transmit_busy_ps: busy.transmit.ps(),
+            receive_busy_ps: busy.receive.ps(),
+            processor_busy_ps: busy.processor.ps(),
+            processor_queue: self.card.longest_queue() as u64,
+            regions,
+            pages,
+            kernel: self.card.kernel().counters(),
+        })
+    }
+
+    fn unusable(&self) -> u64 {
+        self.card.statistics().unusable
+    }
+
+    fn adopt(&self, allocation: &Allocation) {
+        self.messenger.leases.adopt(allocation.address(), allocation.len());
+    }
+
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        Box::pin(
+            async move { caller.timed("send", async |path| self.messenger.send(message, path).await).await },
+        )
+    }
+
+    fn post_receive<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        wanted: Wanted,
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        let posted = self.messenger.post(wanted, &caller.path.borrow());
+        Box::pin(std::future::ready(Ok(PostedReceive::new(posted))))
+    }
+
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        let receiving: Rc<Receiving> = posted.of();
+        Box::pin(
+            async move { caller.on_path(async |path| self.messenger.received(&receiving, path).await).await },
+        )
+    }
+}
+
+impl From<ApenetError> for CardError {
+    fn from(error: ApenetError) -> CardError {
+        use ApenetError as E;
+        match error {
+            // Invalid whatever has happened before.
+            E::NoNode { .. } | E::Message { .. } | E::Empty => CardError::Input(error.to_string()),
+            _ => CardError::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The driver's transmit side: from a call to descriptors in the transmit ring and the card's doorbell.
+//!
+//! A call that has entered the driver runs to its end by itself, even if its program stops waiting for it: a message whose
+//! descriptors are in the ring is whole.
+
+use super::transmit::{Job, Leaving};
+use super::wire::{Kind, Repr};
+use super::{Card, Endpoint, stages};
+use nicety_kernel::{Credits, Server, Signal, Sim};
+use nicety_types::{MessageId, Path, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// The transmit ring.
+pub(super) struct Ring {
+    /// The driver writes the descriptors of one message after another.
+    writer: Server,
+    /// Free descriptors.
+    pub(super) free: Credits,
+    /// Descriptors that the card has been told of, in order.
+    pub(super) announced: RefCell<VecDeque<Job>>,
+    /// Descriptors that the card has fetched so far.
+    pub(super) fetched: Cell<u64>,
+    pub(super) rung: Signal,
+    /// Places for fetched descriptors on the card.
+    pub(super) places: Credits,
+}
+
+impl Ring {
+    pub(super) fn new(sim: &Sim, entries: u64, fetch: u64) -> Ring {
+        Ring {
+            writer: Server::new(sim),
+            free: Credits::new(sim, entries),
+            announced: RefCell::default(),
+            fetched: Cell::new(0),
+            rung: Signal::new(sim),
+            places: Credits::new(sim, fetch),
+        }
+    }
+}
+
+/// An operation on its way to the card.
+pub(super) struct Order {
+    pub(super) message: MessageId,
+    pub(super) kind: Kind,
+    pub(super) from: u32,
+    pub(super) to: Endpoint,
+    /// First address of the bytes on this host; of a get, where they go.
+    pub(super) local: u64,
+    /// First address of the bytes on the other.
+    pub(super) remote: u64,
+    pub(super) bytes: u64,
+    pub(super) data: u64,
+    pub(super) leaving: Rc<Leaving>,
+}
+
+impl Card {
+    /// Has the driver hand an operation to the card, inside a system call. Returns when the doorbell has been written.
+    pub(super) async fn post(self: &Rc<Card>, order: Order, path: &mut Path) {
+        let (card, done) = (self.clone(), Signal::new(&self.sim));
+        let (ended, given): (Rc<RefCell<Option<Path>>>, _) = (Rc::default(), path.clone());
+        let (end, signal) = (ended.clone(), done.clone());
+        self.sim.spawn(async move {
+            let mut path = given;
+            card.enter(order, &mut path).await;
+            end.replace(Some(path));
+            signal.notify_all();
+        });
+        done.wait_until(|| ended.borrow().is_some()).await;
+        if let Some(its) = ended.take() {
+            *path = its;
+        }
+    }
+
+    async fn enter(self: &Rc<Card>, order: Order, path: &mut Path) {
+        self.kernel.cpus().post(path, order.message).await;
+        self.kernel.call(path).await;
+        let writing = self.ring.writer.acquire().await;
+        path.advance(stages::RING_QUEUED, self.sim.now());
+        self.kernel.cpus().spend(self.spec.driver.operation, stages::DRIVER, path).await;
+        let fetched = if order.kind == Kind::Get { 0 } else { order.bytes };
+        let (mut offset, mut batch) = (0, Vec::new());
+        loop {
+            let address = order.local + offset;
+            let page = self.page(address);
+            let bytes = (page - address % page).min(fetched - offset);
+            match self.ring.free.try_acquire(1) {
+                Some(descriptor) => descriptor.forget(),
+                None => {
+                    // The card frees descriptors once it knows of them.
+                    self.ring_doorbell(&mut batch, path, order.message).await;
+                    self.count(|counted| counted.ring_full += 1);
+                    self.ring.free.acquire(1).await.forget();
+                    path.advance(stages::RING_QUEUED, self.sim.now());
+                }
+            }
+            self.kernel.cpus().spend(self.spec.driver.descriptor, stages::DRIVER, path).await;
+            batch.push(self.job(&order, offset, bytes, path));
+            offset += bytes;
+            if offset == fetched {
+                break;
+            }
+        }
+        self.ring_doorbell(&mut batch, path, order.message).await;
+        drop(writing);
+    }
+
+    /// The descriptor of a page.
+    fn job(&self, order: &Order, offset: u64, payload: u64, path: &Path) -> Job {
+        let remote =
+            if order.remote == 0 || order.kind == Kind::Get { order.remote } else { order.remote + offset };
+        let header = Repr {
+            kind: order.kind,
+            physical: self.physical.get(),
+            from: Endpoint { node: self.node, process: order.from },
+            to: order.to,
+            payload: 0,
+            address: remote,
+            number: order.message.sequence,
+            offset: offset as u32,
+            bytes: order.bytes as u32,
+            data: order.data,
+        };
+        Job {
+            header,
+            source: order.local + offset,
+            payload,
+            leaving: order.leaving.clone(),
+            path: path.clone(),
+        }
+    }
+
+    /// Tells the card of descriptors.
+    async fn ring_doorbell(self: &Rc<Card>, batch: &mut Vec<Job>, path: &mut Path, message: MessageId) {
+        if batch.is_empty() {
+            return;
+        }
+        self.count(|counted| counted.doorbells += 1);
+        let (jobs, mut seen) = (std::mem::take(batch), path.clone());
+        let landed = {
+            let landed = self.write_register(path, message).await;
+            seen.follow(path);
+            landed
+        };
+        seen.advance(Stage::BUS, landed);
+        let card = self.clone();
+        self.sim.spawn(async move {
+            card.sim.until(landed).await;
+            let jobs = jobs.into_iter().map(|job| Job { path: seen.clone(), ..job });
+            card.ring.announced.borrow_mut().extend(jobs);
+            card.ring.rung.notify_one();
+        });
+    }
+
+    /// A CPU writes a register of the card. Returns when the card sees it.
+    pub(super) async fn write_register(&self, path: &mut Path, message: MessageId) -> nicety_types::Time {
+        let cpu = self.kernel.cpus().hold(path).await;
+        let handover = self.dma.bus().store(message, self.spec.ring.doorbell, path.clone()).await;
+        *path = handover.path;
+        drop(cpu);
+        handover.landed
+    }
+}

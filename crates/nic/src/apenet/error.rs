@@ -1,0 +1,199 @@
+//! Errors of calls, and the reasons for which a card refuses a message.
+
+use nicety_host::MemoryError;
+use std::fmt;
+
+/// Why a card has refused a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refusal {
+    /// No region holds these bytes: never registered, or deregistered since.
+    Unregistered,
+    /// They are registered by another process.
+    Foreign,
+    /// There is no unused streaming buffer.
+    NoBuffer,
+    /// The message is longer than the next streaming buffer.
+    TooLong,
+    /// The card has as many gets to reply to as it can hold.
+    Busy,
+}
+
+impl Refusal {
+    /// All reasons.
+    pub const ALL: [Refusal; 5] =
+        [Refusal::Unregistered, Refusal::Foreign, Refusal::NoBuffer, Refusal::TooLong, Refusal::Busy];
+
+    /// Its number in a packet.
+    pub(super) const fn code(self) -> u64 {
+        self as u64 + 1
+    }
+
+    pub(super) fn of_code(code: u64) -> Option<Refusal> {
+        Refusal::ALL.into_iter().find(|why| why.code() == code)
+    }
+
+    /// Its name in programs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::Unregistered => "unregistered",
+            Refusal::Foreign => "foreign",
+            Refusal::NoBuffer => "no streaming buffer",
+            Refusal::TooLong => "too long",
+            Refusal::Busy => "busy",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::Unregistered => "the bytes are not registered there",
+            Refusal::Foreign => "the bytes are registered there by another process",
+            Refusal::NoBuffer => "no streaming buffer was unused there",
+            Refusal::TooLong => "it is longer than the next streaming buffer there",
+            Refusal::Busy => "the card there has as many gets to reply to as it can hold (limits.gets)",
+        })
+    }
+}
+
+/// A failed call. It has changed nothing, unless it says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApenetError {
+    /// There is no such node.
+    NoNode {
+        /// Its number.
+        node: u32,
+        /// Number of nodes.
+        nodes: u32,
+    },
+    /// A message longer than the largest.
+    Message {
+        /// Its bytes.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The process has not registered these bytes.
+    Unregistered {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// The process.
+        process: u32,
+    },
+    /// The process has registered some of these bytes already.
+    Overlap {
+        /// First address of the bytes.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// First address of the region that they overlap.
+        region: u64,
+        /// Its bytes.
+        len: u64,
+    },
+    /// A region of no bytes.
+    Empty,
+    /// Too many regions.
+    Regions {
+        /// The limit.
+        limit: u64,
+    },
+    /// Too many registered pages.
+    Pages {
+        /// Pages of the call.
+        pages: u64,
+        /// Pages left.
+        left: u64,
+    },
+    /// The process has no such region.
+    NoRegion {
+        /// Its number.
+        region: u64,
+    },
+    /// Too many unused streaming buffers.
+    Streaming {
+        /// The limit.
+        limit: u64,
+    },
+    /// Too many gets without a reply.
+    Gets {
+        /// The limit.
+        limit: u64,
+    },
+    /// Events were lost, because a queue was full.
+    EventsLost {
+        /// Number of lost events.
+        events: u64,
+        /// The process.
+        process: u32,
+    },
+    /// The receiver has refused a message.
+    Refused {
+        /// Why.
+        why: Refusal,
+        /// The receiver's node.
+        node: u32,
+    },
+    /// An access outside allocated memory.
+    Memory(MemoryError),
+}
+
+impl fmt::Display for ApenetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use ApenetError as E;
+        match self {
+            E::NoNode { node, nodes } => write!(f, "no node {node}: the cluster has 0 to {}", nodes - 1),
+            E::Message { bytes, limit } => write!(
+                f,
+                "a message of {bytes} bytes; the largest is {limit}: send it in several, or raise limits.message"
+            ),
+            E::Unregistered { address, bytes, process } => write!(
+                f,
+                "the {bytes} bytes at {address:#x} are not in a region that process {process} has registered; register \
+                 them first"
+            ),
+            E::Overlap { address, bytes, region, len } => write!(
+                f,
+                "the {bytes} bytes at {address:#x} overlap the registered region of {len} bytes at {region:#x}; \
+                 deregister it first, or use it"
+            ),
+            E::Empty => f.write_str("a region of no bytes; register at least one"),
+            E::Regions { limit } => {
+                write!(f, "the card has {limit} regions already; deregister one, or raise limits.regions")
+            }
+            E::Pages { pages, left } => write!(
+                f,
+                "the region lies in {pages} pages, and the card's table has room for {left}; deregister another, or \
+                 raise limits.pages"
+            ),
+            E::NoRegion { region } => {
+                write!(f, "the process has no region {region}; it was deregistered, or never registered")
+            }
+            E::Streaming { limit } => write!(
+                f,
+                "the process has {limit} unused streaming buffers already; wait for one to be used, or raise \
+                 limits.streaming"
+            ),
+            E::Gets { limit } => {
+                write!(f, "{limit} gets wait for their replies; wait for one, or raise limits.gets")
+            }
+            E::EventsLost { events, process } => write!(
+                f,
+                "{events} events of process {process} were lost because a queue was full; take events more often, or \
+                 raise events.entries or events.user"
+            ),
+            E::Refused { why, node } => write!(f, "node {node} has refused the message: {why}"),
+            E::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ApenetError {}
+
+impl From<MemoryError> for ApenetError {
+    fn from(error: MemoryError) -> ApenetError {
+        ApenetError::Memory(error)
+    }
+}

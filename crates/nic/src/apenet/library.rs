@@ -1,0 +1,248 @@
+//! The library of a process: register, put, get, send, streaming buffers, events.
+
+use super::driver::Order;
+use super::error::ApenetError;
+use super::events::{Event, EventKind, Follow};
+use super::receive::Getting;
+use super::transmit::Leaving;
+use super::wire::Kind;
+use super::{Card, Endpoint, Operation, Region};
+use nicety_types::{Path, Stage, Starter};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A put, a get, or a send into a streaming buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The other end.
+    pub peer: Endpoint,
+    /// First address of the bytes on this host, in a registered region of the process.
+    pub local: u64,
+    /// First address on the other host; 0 for the first unused streaming buffer there.
+    pub remote: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Data for the receiver's event.
+    pub data: u64,
+}
+
+/// A process of a host, by its number. All with the same number are one.
+#[derive(Clone)]
+pub struct Process {
+    card: Rc<Card>,
+    number: u32,
+}
+
+impl Process {
+    /// A process with an event queue.
+    pub(super) fn new(card: &Rc<Card>, number: u32) -> Process {
+        card.events.open(number);
+        Process { card: card.clone(), number }
+    }
+
+    /// Its number on its host.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Registers memory: the kernel locks its pages, and the embedded processor enters them in its table.
+    ///
+    /// # Errors
+    /// When it is empty, not allocated, overlaps another region of the process, or there is no room in the table.
+    pub async fn register(&self, address: u64, bytes: u64, path: &mut Path) -> Result<Region, ApenetError> {
+        self.card.register(self.number, address, bytes, path).await
+    }
+
+    /// Ends a registration. Transfers that have begun are waited for; messages that come from now on are refused.
+    ///
+    /// # Errors
+    /// When the process has no such region.
+    pub async fn deregister(&self, region: Region, path: &mut Path) -> Result<(), ApenetError> {
+        match region.process == self.number {
+            true => self.card.deregister(region, path).await,
+            false => Err(ApenetError::NoRegion { region: region.number }),
+        }
+    }
+
+    /// Registers memory without taking time: part of set-up.
+    ///
+    /// # Errors
+    /// As [`Process::register`].
+    pub fn set_up(&self, address: u64, bytes: u64) -> Result<Region, ApenetError> {
+        self.card.set_up_region(self.number, address, bytes)
+    }
+
+    /// Posts a put, or a send if its remote address is 0. An event tells when the buffer may be used again, and another
+    /// one if the receiver has refused it.
+    ///
+    /// # Errors
+    /// When the bytes are not registered, there is no such node, or the message is too long.
+    pub async fn put(&self, put: Transfer, path: &mut Path) -> Result<Operation, ApenetError> {
+        let card = &self.card;
+        self.check(&put)?;
+        let Transfer { peer, local, remote, bytes, data } = put;
+        let region = if bytes == 0 { None } else { Some(self.hold(local, bytes)?) };
+        let message = card.next_message();
+        let kind = if remote == 0 { "send" } else { "put" };
+        card.recorder.sent(message, peer.node, bytes, kind, Starter::Host, path);
+        card.count(|counted| *if remote == 0 { &mut counted.sends } else { &mut counted.puts } += 1);
+        let told = Some((self.number, Card::sent_event(message, peer, local, bytes, data)));
+        let leaving = Rc::new(Leaving { told, left: Cell::new(bytes), _region: region });
+        self.order(Kind::Put, put, message, leaving, path).await
+    }
+
+    /// Posts a get. An event tells when its bytes have come, or that the other end has refused it.
+    ///
+    /// # Errors
+    /// As [`Process::put`]; when too many gets wait for their replies.
+    pub async fn get(&self, get: Transfer, path: &mut Path) -> Result<Operation, ApenetError> {
+        let card = &self.card;
+        self.check(&get)?;
+        let Transfer { peer, local, bytes, .. } = get;
+        if bytes > 0 {
+            drop(self.hold(local, bytes)?);
+        }
+        let limit = card.spec.limits.gets;
+        if card.receive.gets.borrow().len() as u64 >= limit {
+            return Err(ApenetError::Gets { limit });
+        }
+        let message = card.next_message();
+        card.recorder.sent(message, peer.node, 0, "get", Starter::Host, path);
+        card.count(|counted| counted.gets += 1);
+        let getting = Getting { peer, process: self.number, address: local, bytes };
+        card.receive.gets.borrow_mut().insert(message.sequence, getting);
+        let leaving = Rc::new(Leaving { told: None, left: Cell::new(0), _region: None });
+        self.order(Kind::Get, get, message, leaving, path).await
+    }
+
+    async fn order(
+        &self,
+        kind: Kind,
+        transfer: Transfer,
+        message: nicety_types::MessageId,
+        leaving: Rc<Leaving>,
+        path: &mut Path,
+    ) -> Result<Operation, ApenetError> {
+        let Transfer { peer: to, local, remote, bytes, data } = transfer;
+        let data = if kind == Kind::Get { 0 } else { data };
+        let order = Order { message, kind, from: self.number, to, local, remote, bytes, data, leaving };
+        self.card.post(order, path).await;
+        Ok(Operation(message.sequence))
+    }
+
+    /// Adds a streaming buffer, which lies in a registered region, behind those that are unused. A CPU writes it to the
+    /// card.
+    ///
+    /// # Errors
+    /// When it is not registered, or too many are unused.
+    pub async fn post_streaming(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), ApenetError> {
+        self.check_streaming(address, bytes)?;
+        let (card, message) = (&self.card, self.card.next_message());
+        let cpu = card.kernel.cpus().hold(path).await;
+        let handover = card.dma.bus().store(message, card.spec.ring.descriptor, path.clone()).await;
+        *path = handover.path;
+        drop(cpu);
+        card.sim.until(handover.landed).await;
+        path.advance(Stage::BUS, handover.landed);
+        self.set_up_streaming(address, bytes)
+    }
+
+    /// Adds a streaming buffer without taking time: part of set-up.
+    ///
+    /// # Errors
+    /// As [`Process::post_streaming`].
+    pub fn set_up_streaming(&self, address: u64, bytes: u64) -> Result<(), ApenetError> {
+        self.check_streaming(address, bytes)?;
+        let mut streaming = self.card.receive.streaming.borrow_mut();
+        streaming.entry(self.number).or_default().push_back((address, bytes));
+        Ok(())
+    }
+
+    fn check_streaming(&self, address: u64, bytes: u64) -> Result<(), ApenetError> {
+        drop(self.hold(address, bytes.max(1))?);
+        let limit = self.card.spec.limits.streaming;
+        match self.streaming() >= limit {
+            true => Err(ApenetError::Streaming { limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// Number of unused streaming buffers.
+    pub fn streaming(&self) -> u64 {
+        self.card.receive.streaming.borrow().get(&self.number).map_or(0, |buffers| buffers.len() as u64)
+    }
+
+    /// Waits for the next event.
+    ///
+    /// # Errors
+    /// When events were lost; reported once.
+    pub async fn event(&self, path: &mut Path) -> Result<Event, ApenetError> {
+        self.wait_for(&|_| true, "an event", path).await
+    }
+
+    /// Looks for an event once.
+    ///
+    /// # Errors
+    /// As [`Process::event`].
+    pub async fn poll(&self, path: &mut Path) -> Result<Option<Event>, ApenetError> {
+        self.card.poll_event(self.number, &|_| true, path).await
+    }
+
+    /// Waits for the end of an operation of this process: its buffer may be used again, or its bytes have come.
+    ///
+    /// # Errors
+    /// When the other end has refused it; when events were lost.
+    pub async fn wait(&self, operation: Operation, path: &mut Path) -> Result<Event, ApenetError> {
+        let event = self
+            .wait_for(&|event| event.operation() == Some(operation), "the end of an operation", path)
+            .await?;
+        match event.kind {
+            EventKind::Refused(_, why) => Err(ApenetError::Refused { why, node: event.peer.node.0 }),
+            _ => Ok(event),
+        }
+    }
+
+    /// Waits for a message of another process, into a streaming buffer or by put.
+    ///
+    /// # Errors
+    /// When events were lost; reported once.
+    pub async fn received(&self, path: &mut Path) -> Result<Event, ApenetError> {
+        self.wait_for(&|event| event.kind == EventKind::Received, "a put or send", path).await
+    }
+
+    /// Waits for an event that `wanted` accepts; others stay in the queue.
+    ///
+    /// # Errors
+    /// When events were lost; reported once.
+    pub async fn wait_for(
+        &self,
+        wanted: &dyn Fn(&Event) -> bool,
+        what: &'static str,
+        path: &mut Path,
+    ) -> Result<Event, ApenetError> {
+        let (event, _) = self.card.take_event(self.number, wanted, what, Follow::Thread(path)).await?;
+        Ok(event)
+    }
+
+    /// Waits for the next event, for a thread of the library: returns the event's own path.
+    pub(super) async fn next(&self) -> Result<(Event, Path), ApenetError> {
+        self.card.take_event(self.number, &|_| true, "messages", Follow::Event).await
+    }
+
+    fn hold(&self, address: u64, bytes: u64) -> Result<super::regions::Hold, ApenetError> {
+        let process = self.number;
+        let held = self.card.translation.regions.hold(process, address, bytes);
+        held.map_err(|_| ApenetError::Unregistered { address, bytes, process })
+    }
+
+    fn check(&self, transfer: &Transfer) -> Result<(), ApenetError> {
+        let (nodes, limit) = (self.card.nodes, self.card.spec.limits.message);
+        if transfer.peer.node.0 >= nodes {
+            return Err(ApenetError::NoNode { node: transfer.peer.node.0, nodes });
+        }
+        if transfer.bytes > limit {
+            return Err(ApenetError::Message { bytes: transfer.bytes, limit });
+        }
+        Ok(())
+    }
+}

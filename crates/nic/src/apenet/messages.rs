@@ -1,0 +1,492 @@
+//! `send` and `recv`: messages over streaming buffers, and longer ones by a put into the receive's own buffer.
+//!
+//! A message of at most `messages.eager` bytes is copied to a registered buffer of the library and sent into a streaming
+//! buffer of the receiver, whose library copies it to its receive. A longer one sends an RTS; once its receive is posted,
+//! the receiver's library registers that buffer and replies with a CTS that names it, and the sender's puts the bytes there.
+//! RTS, CTS and credits are empty puts: their address and data are for the other library.
+//!
+//! # Bounds
+//! A host has at most `messages.window` messages to each other host that no receive has taken, fewer where the event queue
+//! of the receiver could not hold those of all hosts; past that `send` waits. So neither streaming buffers nor events run out.
+//!
+//! | bits of the data | field |
+//! |---|---|
+//! | 60..64 | kind: 1 eager, 2 RTS, 3 CTS, 4 bytes, 5 credit |
+//! | 32..60 | RTS, CTS and bytes: number of the long message at its sender |
+//! | 0..32 | eager and RTS: tag; CTS: bytes to put; credit: how many |
+
+use super::events::{Event, EventKind};
+use super::leases::{Lease, Leases};
+use super::library::{Process, Transfer};
+use super::{ApenetError, Card, Endpoint, LIBRARY, stages};
+use crate::design::CardError;
+use crate::messages::{Arrival, Outgoing, Wanted};
+use crate::parts::Matching;
+use nicety_kernel::{Credits, Either, Signal, describe, race};
+use nicety_types::{NodeId, Path, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Buffers that the library copies eager messages to.
+const COPIES: u64 = 64;
+/// Streaming buffers that are made at a time, when the first of them is used.
+const CHUNK: u64 = 16;
+
+const EAGER: u64 = 1;
+const RTS: u64 = 2;
+const CTS: u64 = 3;
+const BYTES: u64 = 4;
+const CREDIT: u64 = 5;
+
+const fn data(kind: u64, id: u32, low: u32) -> u64 {
+    kind << 60 | (id as u64) << 32 | low as u64
+}
+
+/// A posted receive.
+pub(super) struct Receiving {
+    wanted: Wanted,
+    result: RefCell<Option<(Result<Arrival, CardError>, Path)>>,
+    ended: Cell<bool>,
+    done: Signal,
+}
+
+/// A message that has come, or its RTS.
+struct Came {
+    source: u32,
+    tag: u32,
+    bytes: u64,
+    how: How,
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    /// In a streaming buffer.
+    Eager(u64),
+    /// At its sender, with this number.
+    Long(u32),
+}
+
+/// A long message whose bytes are on their way.
+struct Coming {
+    receiving: Rc<Receiving>,
+    arrival: Arrival,
+    _lease: Option<Lease>,
+}
+
+/// A long message at its sender.
+#[derive(Default)]
+struct Announced {
+    /// Where its bytes go, and how many.
+    cts: RefCell<Option<(u64, u32, Path)>>,
+    sent: RefCell<Option<Path>>,
+}
+
+/// Another host, or this one.
+struct Peer {
+    credits: Credits,
+    /// Messages to it whose credits have not come back.
+    out: Cell<u64>,
+    /// Messages of it that no receive has taken.
+    held: Cell<u64>,
+    /// Messages of it that receives have taken since its last credits.
+    owed: Cell<u64>,
+    /// When credits came last.
+    credited: RefCell<Option<Path>>,
+}
+
+/// The library of a host for `send` and `recv`.
+pub(super) struct Messenger {
+    card: Rc<Card>,
+    process: Process,
+    pub(super) leases: Leases,
+    window: u64,
+    matching: RefCell<Matching<Rc<Receiving>, Came>>,
+    peers: RefCell<BTreeMap<u32, Rc<Peer>>>,
+    /// Free buffers for copies; none until the first.
+    copies: RefCell<Option<Vec<u64>>>,
+    free_copies: Credits,
+    announced: RefCell<BTreeMap<u32, Rc<Announced>>>,
+    coming: RefCell<BTreeMap<(u32, u32), Coming>>,
+    /// Long messages so far.
+    long: Cell<u32>,
+    changed: Signal,
+    failed: RefCell<Option<ApenetError>>,
+}
+
+impl Messenger {
+    /// The library of a card's host. Starts its thread.
+    pub(super) fn new(card: &Rc<Card>) -> Rc<Messenger> {
+        let (sim, spec) = (&card.sim, &card.spec);
+        let process = Process::new(card, LIBRARY);
+        // Of each message: itself, RTS or CTS, bytes, credits, and the sender's own event.
+        let events = spec.events.entries.min(spec.events.user) / (8 * u64::from(card.nodes));
+        let window = spec.messages.window.min(events).max(1);
+        if spec.messages.eager > 0 {
+            card.reserve_streaming(LIBRARY, window * u64::from(card.nodes), CHUNK, spec.messages.eager);
+        }
+        let messenger = Rc::new(Messenger {
+            card: card.clone(),
+            leases: Leases::new(sim, process.clone()),
+            process,
+            window,
+            matching: RefCell::default(),
+            peers: RefCell::default(),
+            copies: RefCell::default(),
+            free_copies: Credits::new(sim, COPIES),
+            announced: RefCell::default(),
+            coming: RefCell::default(),
+            long: Cell::new(0),
+            changed: Signal::new(sim),
+            failed: RefCell::default(),
+        });
+        sim.spawn(messenger.clone().run());
+        messenger
+    }
+
+    fn peer(&self, rank: u32) -> Rc<Peer> {
+        let new = || {
+            let (credits, zero) = (Credits::new(&self.card.sim, self.window), || Cell::new(0));
+            Rc::new(Peer { credits, out: zero(), held: zero(), owed: zero(), credited: RefCell::default() })
+        };
+        self.peers.borrow_mut().entry(rank).or_insert_with(new).clone()
+    }
+
+    fn failure(&self) -> Option<CardError> {
+        self.failed
+            .borrow()
+            .as_ref()
+            .map(|error| CardError::Failed(format!("messages of send and recv: {error}")))
+    }
+
+    /// Waits until something is there, or the library has failed.
+    async fn until(&self, there: impl Fn() -> bool) -> Result<(), CardError> {
+        self.changed.wait_until(|| there() || self.failed.borrow().is_some()).await;
+        if there() { Ok(()) } else { Err(self.failure().expect("one of the two")) }
+    }
+
+    /// Sends a message. Once it has a credit, it goes on by itself if its program stops waiting.
+    pub(super) async fn send(self: &Rc<Self>, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+        let limit = self.card.spec.limits.message;
+        if message.bytes > limit {
+            return Err(ApenetError::Message { bytes: message.bytes, limit }.into());
+        }
+        self.card.dma.check(message.address, message.bytes)?;
+        let peer = self.peer(message.to);
+        let text = move || format!("rank {} to take one of the messages to it", message.to);
+        let failed = self.changed.wait_until(|| self.failed.borrow().is_some());
+        match describe(text, race(peer.credits.acquire(1), failed)).await {
+            Either::Left(credit) => credit.forget(),
+            Either::Right(()) => return Err(self.failure().expect("just seen")),
+        }
+        if let Some(credited) = &*peer.credited.borrow() {
+            path.follow(credited);
+        }
+        path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
+        peer.out.set(peer.out.get() + 1);
+        let (own, mut its) = (self.clone(), path.clone());
+        let (ended, done) = (Rc::new(RefCell::new(None)), Signal::new(&self.card.sim));
+        let (end, signal) = (ended.clone(), done.clone());
+        self.card.sim.spawn(async move {
+            let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
+            let sent = if long && message.bytes > 0 {
+                own.send_long(message, &mut its).await
+            } else {
+                own.send_eager(message, &mut its).await
+            };
+            if sent.is_err() {
+                peer.out.set(peer.out.get() - 1);
+                peer.credits.release(1);
+            }
+            end.replace(Some((sent, its)));
+            signal.notify_all();
+        });
+        let text = move || format!("its message to rank {} to be taken", message.to);
+        describe(text, done.wait_until(|| ended.borrow().is_some())).await;
+        let (sent, its) = ended.take().expect("just seen");
+        *path = its;
+        sent
+    }
+
+    /// A number for a message that is put.
+    fn number(&self) -> u32 {
+        let id = self.long.get();
+        self.long.set((id + 1) % (1 << 28));
+        id
+    }
+
+    async fn send_eager(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+        let Outgoing { to, tag, address, bytes } = message;
+        let mut local = 0;
+        if bytes > 0 {
+            self.free_copies.acquire(1).await.forget();
+            path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
+            local = self.take_copy()?;
+            self.copy(address, local, bytes, path).await?;
+        }
+        self.put(to, local, 0, bytes, data(EAGER, 0, tag), path).await
+    }
+
+    async fn send_long(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+        let Outgoing { to, tag, address, bytes } = message;
+        let lease = self.leases.lease(address, bytes, path).await?;
+        let id = self.number();
+        let announced = Rc::new(Announced::default());
+        self.announced.borrow_mut().insert(id, announced.clone());
+        self.put(to, 0, bytes, 0, data(RTS, id, tag), path).await?;
+        self.until(|| announced.cts.borrow().is_some()).await?;
+        let (remote, length, its) = announced.cts.take().expect("just seen");
+        path.follow(&its);
+        if length > 0 {
+            self.put(to, address, remote, length.into(), data(BYTES, id, 0), path).await?;
+        } else {
+            self.put(to, 0, 0, 0, data(BYTES, id, 0), path).await?;
+        }
+        self.until(|| announced.sent.borrow().is_some()).await?;
+        path.follow(&announced.sent.take().expect("just seen"));
+        self.announced.borrow_mut().remove(&id);
+        drop(lease);
+        Ok(())
+    }
+
+    async fn put(
+        &self,
+        to: u32,
+        local: u64,
+        remote: u64,
+        bytes: u64,
+        data: u64,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let peer = Endpoint { node: NodeId(to), process: LIBRARY };
+        self.process.put(Transfer { peer, local, remote, bytes, data }, path).await?;
+        Ok(())
+    }
+
+    /// A CPU copies bytes of host memory.
+    async fn copy(&self, from: u64, to: u64, bytes: u64, path: &mut Path) -> Result<(), CardError> {
+        let memory = self.card.dma.memory();
+        let cpus = self.card.kernel.cpus();
+        cpus.copy(memory, Some(from), Some(to), bytes, Stage::COPY, path).await?;
+        memory.poke(to, &memory.peek(from, bytes)?)?;
+        Ok(())
+    }
+
+    /// A free buffer for a copy, for which there is a credit.
+    fn take_copy(&self) -> Result<u64, CardError> {
+        let mut copies = self.copies.borrow_mut();
+        if copies.is_none() {
+            let eager = self.card.spec.messages.eager;
+            let memory = self.card.dma.memory().allocate(COPIES * eager)?;
+            self.process.set_up(memory.address(), memory.len())?;
+            *copies = Some((0..COPIES).rev().map(|number| memory.address() + number * eager).collect());
+        }
+        Ok(copies.as_mut().and_then(Vec::pop).expect("as many as credits"))
+    }
+
+    /// Posts a receive; `path` is its program's.
+    pub(super) fn post(self: &Rc<Self>, wanted: Wanted, path: &Path) -> Rc<Receiving> {
+        let done = Signal::new(&self.card.sim);
+        let receiving =
+            Rc::new(Receiving { wanted, result: RefCell::default(), ended: Cell::new(false), done });
+        let found = self.matching.borrow_mut().take_message(|came| wanted.takes(came.source, came.tag)).0;
+        match found {
+            Some(came) => self.begin(receiving.clone(), came, path.clone()),
+            None => self.matching.borrow_mut().post(receiving.clone()),
+        }
+        receiving
+    }
+
+    /// Waits for the message of a receive.
+    pub(super) async fn received(
+        &self,
+        receiving: &Receiving,
+        path: &mut Path,
+    ) -> Result<Arrival, CardError> {
+        let wanted = receiving.wanted;
+        let failed = self.changed.wait_until(|| self.failed.borrow().is_some());
+        let done = receiving.done.wait_until(|| receiving.result.borrow().is_some());
+        describe(move || wanted.what(), race(done, failed)).await;
+        match receiving.result.take() {
+            Some((result, its)) => {
+                path.follow(&its);
+                result
+            }
+            None => Err(self.failure().expect("one of the two")),
+        }
+    }
+
+    /// Brings a message to its receive.
+    fn begin(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, path: Path) {
+        let own = self.clone();
+        self.card.sim.spawn(async move {
+            let mut path = path;
+            let (source, tag, bytes) = (came.source, came.tag, came.bytes);
+            let arrival = Arrival { source, tag, bytes, room: receiving.wanted.room };
+            let brought = match came.how {
+                How::Eager(buffer) => own.bring_eager(&receiving, arrival, buffer, &mut path).await,
+                How::Long(id) => own.bring_long(&receiving, arrival, id, &mut path).await,
+            };
+            if let Err(error) = brought {
+                finish(&receiving, Err(error), path);
+            }
+        });
+    }
+
+    async fn bring_eager(
+        &self,
+        receiving: &Rc<Receiving>,
+        arrival: Arrival,
+        buffer: u64,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let Arrival { source, bytes, room, .. } = arrival;
+        let (address, length) = (receiving.wanted.address, bytes.min(room));
+        if length > 0 && self.card.is_gpu(address) {
+            // No CPU writes there: the card does, from one memory of the host to the other.
+            let (own, id, lease) =
+                (self.card.node.0, self.number(), self.leases.lease(address, length, path).await?);
+            let coming = Coming { receiving: receiving.clone(), arrival, _lease: Some(lease) };
+            self.coming.borrow_mut().insert((own, id), coming);
+            self.put(own, buffer, address, length, data(BYTES, id, 0), path).await?;
+            receiving.done.wait_until(|| receiving.ended.get()).await;
+            path.advance(Stage::COPY, self.card.sim.now());
+        } else if length > 0 {
+            self.copy(buffer, address, length, path).await?;
+        }
+        finish(receiving, Ok(arrival), path.clone());
+        if bytes > 0 {
+            self.process.post_streaming(buffer, self.card.spec.messages.eager, path).await?;
+        }
+        self.taken(source, path).await
+    }
+
+    async fn bring_long(
+        &self,
+        receiving: &Rc<Receiving>,
+        arrival: Arrival,
+        id: u32,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let (address, length) = (receiving.wanted.address, arrival.bytes.min(arrival.room));
+        let lease = if length > 0 { Some(self.leases.lease(address, length, path).await?) } else { None };
+        let coming = Coming { receiving: receiving.clone(), arrival, _lease: lease };
+        self.coming.borrow_mut().insert((arrival.source, id), coming);
+        self.put(arrival.source, 0, address, 0, data(CTS, id, length as u32), path).await?;
+        self.taken(arrival.source, path).await
+    }
+
+    /// A receive has taken a message of a host, whose credit goes back with others.
+    async fn taken(&self, source: u32, path: &mut Path) -> Result<(), CardError> {
+        let peer = self.peer(source);
+        peer.held.set(peer.held.get() - 1);
+        peer.owed.set(peer.owed.get() + 1);
+        if peer.owed.get() >= self.window.div_ceil(2) {
+            let credits = peer.owed.replace(0);
+            self.put(source, 0, 0, 0, data(CREDIT, 0, credits as u32), path).await?;
+        }
+        Ok(())
+    }
+
+    /// The library's thread.
+    async fn run(self: Rc<Self>) {
+        loop {
+            match self.process.next().await {
+                Ok((event, path)) => self.take(event, path),
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    fn fail(&self, error: ApenetError) {
+        self.failed.borrow_mut().get_or_insert(error);
+        self.changed.notify_all();
+    }
+
+    fn take(self: &Rc<Self>, event: Event, path: Path) {
+        let (kind, id, low) = (event.data >> 60, (event.data >> 32) as u32 & 0xfff_ffff, event.data as u32);
+        match event.kind {
+            EventKind::Sent(_) if kind == EAGER && event.bytes > 0 => {
+                self.copies.borrow_mut().get_or_insert_default().push(event.address);
+                self.free_copies.release(1);
+            }
+            EventKind::Sent(_) if kind == BYTES => {
+                if let Some(announced) = self.announced.borrow().get(&id) {
+                    announced.sent.replace(Some(path));
+                }
+                self.changed.notify_all();
+            }
+            EventKind::Received => {
+                if !self.take_message(event, (kind, id, low), path) {
+                    self.card.count(|counted| counted.unusable += 1);
+                }
+            }
+            EventKind::Refused(_, why) => self.fail(ApenetError::Refused { why, node: event.peer.node.0 }),
+            _ => {}
+        }
+    }
+
+    /// Takes a message of another library. Returns whether it can be one.
+    fn take_message(self: &Rc<Self>, event: Event, (kind, id, low): (u64, u32, u32), path: Path) -> bool {
+        let (source, peer) = (event.peer.node.0, self.peer(event.peer.node.0));
+        if event.peer.process != LIBRARY {
+            return false;
+        }
+        match kind {
+            EAGER if event.streaming || event.bytes == 0 => self.came(
+                Came { source, tag: low, bytes: event.bytes, how: How::Eager(event.address) },
+                &peer,
+                path,
+            ),
+            RTS if event.bytes == 0 && (1..=self.card.spec.limits.message).contains(&event.address) => {
+                self.came(Came { source, tag: low, bytes: event.address, how: How::Long(id) }, &peer, path)
+            }
+            CTS if event.bytes == 0 => match self.announced.borrow().get(&id) {
+                Some(announced) => {
+                    announced.cts.replace(Some((event.address, low, path)));
+                    self.changed.notify_all();
+                    true
+                }
+                None => false,
+            },
+            BYTES => match self.coming.borrow_mut().remove(&(source, id)) {
+                Some(Coming { receiving, arrival, .. }) => {
+                    finish(&receiving, Ok(arrival), path);
+                    true
+                }
+                None => false,
+            },
+            CREDIT if event.bytes == 0 => {
+                let credits = u64::from(low).min(peer.out.get());
+                peer.out.set(peer.out.get() - credits);
+                peer.credited.replace(Some(path));
+                peer.credits.release(credits);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A message, or its RTS, has come.
+    fn came(self: &Rc<Self>, came: Came, peer: &Peer, path: Path) -> bool {
+        if peer.held.get() >= self.window {
+            return false;
+        }
+        peer.held.set(peer.held.get() + 1);
+        let takes = |receiving: &Rc<Receiving>| receiving.wanted.takes(came.source, came.tag);
+        let receive = self.matching.borrow_mut().take_receive(takes).0;
+        match receive {
+            Some(receiving) => self.begin(receiving, came, path),
+            None => self.matching.borrow_mut().keep(came),
+        }
+        true
+    }
+}
+
+fn finish(receiving: &Receiving, result: Result<Arrival, CardError>, path: Path) {
+    // A message that has been received stays so, whatever comes after it.
+    if !receiving.ended.replace(true) {
+        receiving.result.replace(Some((result, path)));
+    }
+    receiving.done.notify_all();
+}

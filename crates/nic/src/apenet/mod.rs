@@ -1,0 +1,328 @@
+//! The APEnet+ card: RDMA between registered memories, with a TLB on the card and DMA engines side by side.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `stages.rs`, `error.rs`, `spec.rs`, `wire.rs` | stages, errors and refusals, the spec, header and footer of a packet |
+//! | `tlb.rs`, `regions.rs` | the TLB, and registered memory, without time |
+//! | `library.rs` | a process's calls: register, put, get, send, streaming buffers, events |
+//! | `driver.rs` | its driver: descriptors in the transmit ring, the doorbell |
+//! | `transmit.rs` | descriptors, pages and replies through the transmit engines to the link; refusals |
+//! | `receive.rs` | from the link through translation and the receive engines to memory |
+//! | `translate.rs` | the TLB's lookups, and the embedded processor |
+//! | `registration.rs` | registration and deregistration |
+//! | `events.rs` | completions in host memory, interrupts or polling, the queues of processes |
+//! | `messages.rs`, `leases.rs` | `send` and `recv` over streaming buffers and puts; the memory that they register |
+//! | `design.rs` | the card behind the design seam |
+//!
+//! # The steps of a put
+//! 1. The library calls the driver, which makes a descriptor for each page of the buffer, in a ring in host memory, and
+//!    writes their number to a register of the card.
+//! 2. The card fetches the descriptors, then the pages. Each packet takes a transmit engine: its set-up, then the read. With
+//!    two engines one is set up while the other waits for its bytes.
+//! 3. When all bytes have been read, the card writes an event to a queue in host memory.
+//! 4. Packets go over the link in order, and wait whole in the receiver's packet buffer for a receive engine.
+//! 5. The engine looks the page up in the TLB; one that is not there is translated by the embedded processor. Then it is
+//!    set up and writes the bytes.
+//! 6. Behind the last bytes of the message goes the event of the receiver.
+//! 7. The driver polls for events, or an interrupt calls it; it copies them to the queue of their process.
+//!
+//! # Timing, where the sources leave a choice
+//! - A packet is whole in the transmit FIFO before it goes to the link, and whole in the packet buffer before an engine takes
+//!   it.
+//! - Engines transfer side by side; the bus serialises their bytes.
+//! - A translation that misses takes the lookup and the embedded processor's time.
+//! - Virtual and physical addresses are equal numbers: a host has one address space. A physical address skips the TLB; it
+//!   has to be in registered memory of the process, too, which takes no time.
+//! - Choosing a streaming buffer takes no time beside its translation.
+//! - A thread that waits for events takes no CPU until there is one.
+
+mod design;
+mod driver;
+mod error;
+mod events;
+mod leases;
+mod library;
+mod messages;
+mod receive;
+mod regions;
+mod registration;
+mod spec;
+pub mod stages;
+mod tlb;
+mod translate;
+mod transmit;
+mod wire;
+
+pub(crate) use design::DESIGN;
+pub use design::{Node, Report};
+pub use error::{ApenetError, Refusal};
+pub use events::{Event, EventKind};
+pub use library::{Process, Transfer};
+pub use spec::{
+    ApenetSpec, DmaSpec, DriverSpec, EventsSpec, LimitsSpec, MessagesSpec, Notify, ProcessorSpec, RingSpec,
+    TlbSpec,
+};
+
+use crate::parts::{Dma, Loopback};
+
+use nicety_fabric::Port;
+use nicety_host::{Allocation, GPU_ADDRESSES, Gpu, Kernel, Memory};
+use nicety_kernel::Sim;
+use nicety_types::{Duration, MessageId, NodeId, Recorder};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The process that `send` and `recv` belong to.
+const LIBRARY: u32 = u32::MAX;
+
+/// A process of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    /// The node of its host.
+    pub node: NodeId,
+    /// Its number there.
+    pub process: u32,
+}
+
+/// A put, send or get of a node, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operation(pub u64);
+
+/// A registered region of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its number on its card.
+    pub number: u64,
+    /// The process.
+    pub process: u32,
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Counters of a card with RDMA.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Statistics {
+    /// Puts posted.
+    pub puts: u64,
+    /// Sends into streaming buffers posted.
+    pub sends: u64,
+    /// Gets posted.
+    pub gets: u64,
+    /// Gets of others that came.
+    pub gets_served: u64,
+    /// Regions registered by system calls.
+    pub registrations: u64,
+    /// Writes to the doorbell register.
+    pub doorbells: u64,
+    /// Times that the transmit ring was full.
+    pub ring_full: u64,
+    /// Descriptors fetched.
+    pub descriptors: u64,
+    /// Reads that fetched them.
+    pub fetches: u64,
+    /// Packets sent, over the link and to the card itself.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Of these, packets dropped because the receive side was flushed.
+    pub flushed: u64,
+    /// Pages that the TLB had.
+    pub tlb_hits: u64,
+    /// Pages that it did not have.
+    pub tlb_misses: u64,
+    /// Messages that this card refused.
+    pub refused: u64,
+    /// Messages of this card that others refused.
+    pub refused_elsewhere: u64,
+    /// Events written.
+    pub events: u64,
+    /// Events lost because a queue was full.
+    pub events_lost: u64,
+    /// Messages given up because a packet of theirs never came.
+    pub abandoned: u64,
+    /// Invalid or damaged packets.
+    pub unusable: u64,
+}
+
+/// How long parts of a card have worked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// The transmit engines together.
+    pub transmit: Duration,
+    /// The receive engines together.
+    pub receive: Duration,
+    /// The embedded processor.
+    pub processor: Duration,
+}
+
+/// An APEnet+ card.
+pub struct Card {
+    sim: Sim,
+    node: NodeId,
+    nodes: u32,
+    spec: Arc<ApenetSpec>,
+    dma: Rc<Dma>,
+    gpu: Option<Gpu>,
+    kernel: Rc<Kernel>,
+    port: Port,
+    loopback: Loopback,
+    recorder: Recorder,
+    tx_ring: Allocation,
+    event_ring: Allocation,
+    ring: driver::Ring,
+    transmit: transmit::Transmit,
+    receive: receive::Receive,
+    translation: translate::Translation,
+    events: events::Events,
+    /// Whether puts and gets name physical addresses.
+    physical: Cell<bool>,
+    messages: Cell<u64>,
+    statistics: Cell<Statistics>,
+}
+
+impl Card {
+    /// Installs a card on its bus and its link. `nodes` is the number of hosts.
+    ///
+    /// # Errors
+    /// When the host has no memory for the rings.
+    pub fn install(
+        sim: &Sim,
+        spec: Arc<ApenetSpec>,
+        (memory, gpu): (Rc<Memory>, Option<&Gpu>),
+        kernel: Rc<Kernel>,
+        mut port: Port,
+        nodes: u32,
+        recorder: &Recorder,
+    ) -> Result<Rc<Card>, ApenetError> {
+        port.record(recorder);
+        let (tx, events) =
+            (spec.ring.entries * spec.ring.descriptor, spec.events.entries * spec.events.bytes);
+        let card = Rc::new(Card {
+            node: sim.node(),
+            nodes,
+            tx_ring: memory.allocate(tx)?,
+            event_ring: memory.allocate(events)?,
+            dma: Dma::with_gpu(sim, spec.bus, memory, gpu, recorder),
+            gpu: gpu.cloned(),
+            loopback: Loopback::new(sim, port.buffer().max(1), recorder),
+            port,
+            recorder: recorder.clone(),
+            ring: driver::Ring::new(sim, spec.ring.entries, spec.ring.fetch),
+            transmit: transmit::Transmit::new(sim, &spec, recorder),
+            receive: receive::Receive::new(sim, spec.dma.receive_engines, recorder),
+            translation: translate::Translation::new(sim, &spec),
+            events: events::Events::new(sim, spec.events.notify, kernel.vector()),
+            kernel,
+            physical: Cell::new(false),
+            messages: Cell::new(0),
+            statistics: Cell::default(),
+            sim: sim.clone(),
+            spec,
+        });
+        sim.spawn(card.clone().fetch_descriptors());
+        sim.spawn(card.clone().serve_transmit());
+        sim.spawn(card.clone().serve_link());
+        sim.spawn(card.clone().serve_refusals());
+        sim.spawn(card.clone().listen());
+        sim.spawn(card.clone().listen_here());
+        sim.spawn(card.clone().serve_receive());
+        sim.spawn(card.clone().serve_interrupts());
+        Ok(card)
+    }
+
+    /// Its spec.
+    pub fn spec(&self) -> &ApenetSpec {
+        &self.spec
+    }
+
+    /// The operating system of its host.
+    pub fn kernel(&self) -> &Rc<Kernel> {
+        &self.kernel
+    }
+
+    /// The memory of its host.
+    pub fn host_memory(&self) -> &Rc<Memory> {
+        self.dma.memory()
+    }
+
+    /// The graphics processor of its host.
+    pub fn gpu(&self) -> Option<&Gpu> {
+        self.gpu.as_ref()
+    }
+
+    /// A process of its host.
+    pub fn process_of(self: &Rc<Card>, number: u32) -> Process {
+        Process::new(self, number)
+    }
+
+    /// Its counters.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics.get()
+    }
+
+    /// How long its parts have worked.
+    pub fn busy(&self) -> Busy {
+        let (transmit, receive) = (self.transmit.engine.busy(), self.receive.engine.busy());
+        Busy { transmit, receive, processor: self.translation.busy() }
+    }
+
+    /// Regions and pages registered at present.
+    pub fn registered(&self) -> (u64, u64) {
+        self.translation.regions.size()
+    }
+
+    /// Most work that waited for the embedded processor at a time.
+    pub fn longest_queue(&self) -> usize {
+        self.translation.longest()
+    }
+
+    /// Whether puts and gets name physical addresses, which skip the TLB.
+    pub fn set_physical(&self, physical: bool) {
+        self.physical.set(physical);
+    }
+
+    /// Whether packets are dropped when they have come, and nothing is done with them: for measurements of the transmit side.
+    pub fn set_flushed(&self, flushed: bool) {
+        self.receive.flushed.set(flushed);
+    }
+
+    /// How programs learn of events from now on.
+    pub fn set_notify(&self, notify: Notify) {
+        self.events.set_notify(notify);
+    }
+
+    /// How programs learn of events.
+    pub fn notify(&self) -> Notify {
+        self.events.notify()
+    }
+
+    fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.node, sequence }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Statistics)) {
+        let mut statistics = self.statistics.get();
+        change(&mut statistics);
+        self.statistics.set(statistics);
+    }
+
+    /// Bytes of the page that an address lies in.
+    fn page(&self, address: u64) -> u64 {
+        self.gpu
+            .as_ref()
+            .filter(|_| address >= GPU_ADDRESSES)
+            .map_or(self.spec.kernel.page, |gpu| gpu.spec.page)
+    }
+
+    /// Whether an address is in the memory of the graphics processor.
+    fn is_gpu(&self, address: u64) -> bool {
+        self.gpu.is_some() && address >= GPU_ADDRESSES
+    }
+}

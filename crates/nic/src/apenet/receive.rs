@@ -1,0 +1,442 @@
+//! The receive path: packets from the link, translation, host memory, events.
+//!
+//! An engine takes a packet, has its address translated, and writes it. So packets of one message may be written at a time,
+//! and its event is written behind the last of them.
+
+use super::error::Refusal;
+use super::events::{Event, EventKind};
+use super::translate::Range;
+use super::wire::{Kind, Repr};
+use super::{Card, Endpoint, Operation};
+use crate::parts;
+use crate::parts::{Engine, Seen};
+use nicety_fabric::Packet;
+use nicety_kernel::{Permit, Signal, Sim};
+use nicety_types::{MessageId, NodeId, Path, Payload, Recorder, Resource, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Messages of a node that may be incomplete at a time; those of an honest one are two, a put or get and a reply.
+const OPEN: usize = 8;
+/// Messages of a node that are remembered, to detect duplicates.
+const REMEMBERED: usize = 64;
+
+/// Where a packet's slot is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    Link,
+    /// The card itself.
+    Here,
+}
+
+/// A packet that waits for an engine.
+struct Arrived {
+    header: Repr,
+    payload: Payload,
+    path: Path,
+    from: From,
+}
+
+/// A message being received.
+pub(super) struct Incoming {
+    header: Repr,
+    /// Where it goes.
+    address: u64,
+    /// The process whose memory that is.
+    process: u32,
+    streaming: bool,
+    /// Bytes that have come, in order.
+    come: Cell<u64>,
+    /// Bytes that have been handed to the bus.
+    written: Cell<u64>,
+    /// Whether it was refused.
+    refused: Cell<bool>,
+    path: RefCell<Path>,
+}
+
+/// A get that waits for its reply.
+pub(super) struct Getting {
+    pub(super) peer: Endpoint,
+    pub(super) process: u32,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+}
+
+/// Streaming buffers of a process that have been registered but not used, and so not made.
+#[derive(Clone, Copy)]
+struct Reserve {
+    left: u64,
+    /// How many are made at a time.
+    chunk: u64,
+    bytes: u64,
+}
+
+/// The receive path.
+pub(super) struct Receive {
+    pub(super) engine: Engine,
+    arrived: RefCell<VecDeque<Arrived>>,
+    come: Signal,
+    open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
+    seen: RefCell<BTreeMap<NodeId, Seen<REMEMBERED>>>,
+    /// By the number of the get.
+    pub(super) gets: RefCell<BTreeMap<u64, Getting>>,
+    /// Unused streaming buffers by process: addresses and lengths.
+    pub(super) streaming: RefCell<BTreeMap<u32, VecDeque<(u64, u64)>>>,
+    /// Further streaming buffers by process, made when they are used.
+    reserves: RefCell<BTreeMap<u32, Reserve>>,
+    /// Whether packets are dropped when they have come over the link.
+    pub(super) flushed: Cell<bool>,
+}
+
+impl Receive {
+    pub(super) fn new(sim: &Sim, engines: usize, recorder: &Recorder) -> Receive {
+        Receive {
+            engine: Engine::side_by_side(sim, engines, recorder),
+            arrived: RefCell::default(),
+            come: Signal::new(sim),
+            open: RefCell::default(),
+            seen: RefCell::default(),
+            gets: RefCell::default(),
+            streaming: RefCell::default(),
+            reserves: RefCell::default(),
+            flushed: Cell::new(false),
+        }
+    }
+}
+
+impl Card {
+    /// Takes packets from the link.
+    pub(super) async fn listen(self: Rc<Card>) {
+        loop {
+            let packet = self.port.receive().await;
+            if packet.is_control() {
+                let Packet { header, payload, path, .. } = packet.open();
+                match Repr::parse(header.as_slice(), &payload)
+                    .filter(|header| self.is_for_us(header, From::Link))
+                {
+                    Some(header) if header.kind == Kind::Refusal => self.was_refused(&header, path),
+                    _ => self.count(|counted| counted.unusable += 1),
+                }
+            } else {
+                self.came(packet.open(), From::Link);
+            }
+        }
+    }
+
+    /// Takes packets of this card to itself.
+    pub(super) async fn listen_here(self: Rc<Card>) {
+        loop {
+            let packet = self.loopback.receive().await;
+            self.came(packet.open(), From::Here);
+        }
+    }
+
+    fn came(self: &Rc<Card>, packet: Packet, from: From) {
+        let Packet { header, payload, path, .. } = packet;
+        let parsed = Repr::parse(header.as_slice(), &payload).filter(|header| self.may_be(header, from));
+        let Some(header) = parsed else {
+            self.count(|counted| counted.unusable += 1);
+            return self.free_slot(from);
+        };
+        self.recorder.packet_arrived(header.message(), header.offset.into(), self.sim.now());
+        self.count(|counted| counted.packets_received += 1);
+        if self.receive.flushed.get() {
+            self.count(|counted| counted.flushed += 1);
+            return self.free_slot(from);
+        }
+        if header.kind == Kind::Get {
+            if self.note(&header) {
+                self.asked(header, path);
+            } else {
+                self.count(|counted| counted.unusable += 1);
+            }
+            return self.free_slot(from);
+        }
+        self.receive.arrived.borrow_mut().push_back(Arrived { header, payload, path, from });
+        self.receive.come.notify_one();
+    }
+
+    /// Whether a packet is for this card, and from another one if it came by the link.
+    fn is_for_us(&self, header: &Repr, from: From) -> bool {
+        header.to.node == self.node
+            && header.from.node.0 < self.nodes
+            && (header.from.node == self.node) == (from == From::Here)
+    }
+
+    /// Whether a header may be that of a packet of a message for this card.
+    fn may_be(&self, header: &Repr, from: From) -> bool {
+        let (payload, bytes) = (u64::from(header.payload), u64::from(header.bytes));
+        let of_message = match header.kind {
+            Kind::Put | Kind::Reply => {
+                let end = u64::from(header.offset) + payload;
+                // Only an empty message has an empty packet.
+                payload <= self.spec.packet && end <= bytes && (payload > 0 || bytes == 0)
+            }
+            Kind::Get => payload == 0 && header.offset == 0,
+            Kind::Refusal => false,
+        };
+        of_message && bytes <= self.spec.limits.message && self.is_for_us(header, from)
+    }
+
+    /// Frees a packet's slot.
+    fn free_slot(&self, from: From) {
+        match from {
+            From::Link => self.port.free_slot(),
+            From::Here => self.loopback.free_slot(),
+        }
+    }
+
+    /// Remembers a message. Returns whether it is new.
+    fn note(&self, header: &Repr) -> bool {
+        self.receive.seen.borrow_mut().entry(header.from.node).or_default().note(header.number)
+    }
+
+    /// A get has come.
+    fn asked(self: &Rc<Card>, request: Repr, path: Path) {
+        self.recorder.message_matched(request.message(), self.sim.now(), "get");
+        self.count(|counted| counted.gets_served += 1);
+        if !self.ask(request, path.clone()) {
+            self.refuse(&request, request.address, Refusal::Busy, &path);
+        }
+    }
+
+    /// Gives packets to the engines, in the order in which they have come.
+    pub(super) async fn serve_receive(self: Rc<Card>) {
+        let Receive { engine, arrived, come, .. } = &self.receive;
+        loop {
+            come.wait_until(|| !arrived.borrow().is_empty()).await;
+            let Some(Arrived { header, payload, mut path, from }) = arrived.borrow_mut().pop_front() else {
+                continue;
+            };
+            let Some(incoming) = self.belongs(&header, &path) else {
+                self.count(|counted| counted.unusable += 1);
+                self.free_slot(from);
+                continue;
+            };
+            let (message, offset) = (header.message(), u64::from(header.offset));
+            self.recorder.packet_matched(message, offset, self.sim.now());
+            if header.payload == 0 || incoming.refused.get() {
+                self.free_slot(from);
+                self.written(&incoming, header.payload.into(), &path);
+                continue;
+            }
+            let turn = engine.channel(message, &mut path).await;
+            path.advance(parts::stages::DMA_QUEUED, self.sim.now());
+            self.sim.spawn(self.clone().write(incoming, Arrived { header, payload, path, from }, turn));
+        }
+    }
+
+    /// The message that a packet is the next part of; none if it is part of none.
+    fn belongs(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
+        let id = header.message();
+        let known = self.receive.open.borrow().get(&id).cloned();
+        let incoming = match known {
+            Some(incoming) => {
+                let (come, first) = (incoming.come.get(), incoming.header);
+                let address = if first.address == 0 { 0 } else { first.address.wrapping_add(come) };
+                let expected = Repr { payload: header.payload, offset: come as u32, address, ..first };
+                (*header == expected && come > 0).then_some(incoming)?
+            }
+            None => {
+                if header.offset > 0 || !self.note(header) {
+                    return None;
+                }
+                self.begin(header, path)?
+            }
+        };
+        incoming.come.set(incoming.come.get() + u64::from(header.payload));
+        if incoming.come.get() == u64::from(incoming.header.bytes) {
+            self.receive.open.borrow_mut().remove(&id);
+        }
+        Some(incoming)
+    }
+
+    /// The first packet of a message: decides where it goes.
+    fn begin(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
+        let bytes = u64::from(header.bytes);
+        let (mut address, mut process, mut refused) = (header.address, header.to.process, None);
+        let streaming = header.kind == Kind::Put && header.address == 0 && bytes > 0;
+        if header.kind == Kind::Reply {
+            let gets = self.receive.gets.borrow();
+            let get = gets.get(&header.data).filter(|get| get.peer == header.from && get.bytes == bytes)?;
+            (address, process) = (get.address, get.process);
+        } else if streaming {
+            match self.streaming_buffer(header.to.process, bytes) {
+                Ok(buffer) => address = buffer,
+                Err(why) => refused = Some(why),
+            }
+        }
+        let incoming = Rc::new(Incoming {
+            header: *header,
+            address,
+            process,
+            streaming,
+            come: Cell::new(0),
+            written: Cell::new(0),
+            refused: Cell::new(false),
+            path: RefCell::new(path.clone()),
+        });
+        let mut open = self.receive.open.borrow_mut();
+        let (from, message) = (header.from.node, header.message());
+        let of_node =
+            MessageId { source: from, sequence: 0 }..=MessageId { source: from, sequence: u64::MAX };
+        if open.range(of_node.clone()).count() >= OPEN {
+            // A packet of it was lost on the way.
+            let oldest = open.range(of_node).next().map(|(id, _)| *id);
+            oldest.map(|id| open.remove(&id));
+            self.count(|counted| counted.abandoned += 1);
+        }
+        open.insert(message, incoming.clone());
+        drop(open);
+        let outcome = match header.kind {
+            Kind::Reply => "reply",
+            _ if streaming => "streaming buffer",
+            _ => "put",
+        };
+        self.recorder.message_matched(message, self.sim.now(), outcome);
+        if let Some(why) = refused {
+            incoming.refused.set(true);
+            self.refuse(header, 0, why, path);
+        }
+        Some(incoming)
+    }
+
+    /// Gives a process so many streaming buffers, each of so many bytes: part of set-up. Their memory is made when they are
+    /// used first, so many at a time.
+    pub(super) fn reserve_streaming(&self, process: u32, left: u64, chunk: u64, bytes: u64) {
+        self.receive.reserves.borrow_mut().insert(process, Reserve { left, chunk, bytes });
+    }
+
+    /// Makes buffers of a process's reserve, as far as the host has memory.
+    fn make_streaming(&self, process: u32) -> Option<()> {
+        let mut reserves = self.receive.reserves.borrow_mut();
+        let Reserve { left, chunk, bytes } = reserves.get_mut(&process).filter(|reserve| reserve.left > 0)?;
+        let count = (*chunk).min(*left);
+        let memory = self.dma.memory().allocate(count * *bytes).ok()?;
+        self.set_up_region(process, memory.address(), memory.len()).ok()?;
+        *left -= count;
+        let buffers = (0..count).map(|number| (memory.address() + number * *bytes, *bytes));
+        self.receive.streaming.borrow_mut().entry(process).or_default().extend(buffers);
+        Some(())
+    }
+
+    /// The first unused streaming buffer of a process.
+    fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
+        if self.receive.streaming.borrow().get(&process).is_none_or(VecDeque::is_empty) {
+            self.make_streaming(process);
+        }
+        let mut streaming = self.receive.streaming.borrow_mut();
+        let buffers = streaming.get_mut(&process).ok_or(Refusal::NoBuffer)?;
+        let &(address, room) = buffers.front().ok_or(Refusal::NoBuffer)?;
+        if bytes > room {
+            return Err(Refusal::TooLong);
+        }
+        buffers.pop_front();
+        Ok(address)
+    }
+
+    /// An engine writes a packet to memory.
+    async fn write(self: Rc<Card>, incoming: Rc<Incoming>, packet: Arrived, engine: Permit) {
+        let Arrived { header, payload, mut path, from } = packet;
+        let (message, offset, bytes) =
+            (header.message(), u64::from(header.offset), u64::from(header.payload));
+        let physical = header.physical && header.kind == Kind::Put;
+        let address = incoming.address.wrapping_add(offset);
+        let range = Range { process: incoming.process, address, bytes, physical };
+        let region = match self.translate(range, &mut path).await {
+            Ok(region) if !incoming.refused.get() => region,
+            refused => {
+                drop(engine);
+                self.free_slot(from);
+                if let Err(why) = refused
+                    && !incoming.refused.replace(true)
+                {
+                    self.refuse_incoming(&incoming, why, &path);
+                }
+                return self.written(&incoming, bytes, &path);
+            }
+        };
+        let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
+        let moving = self.receive.engine.set_up(engine, set_up, message, &mut path).await;
+        let start = self.sim.now();
+        let handover = self.dma.deposit(message, address, bytes, payload, path).await;
+        self.recorder.slice(Resource::DMA, start, self.sim.now(), Some(message), Stage::DEPOSIT.name());
+        self.receive.engine.release(moving, message, &handover.path);
+        self.free_slot(from);
+        self.written(&incoming, bytes, &handover.path);
+        self.dma.landed(&handover).await;
+        self.recorder.packet_settled(message, offset, handover.landed);
+        drop(region);
+    }
+
+    /// So many bytes of a message are on the bus, or dropped. After the last one its process is told.
+    fn written(self: &Rc<Card>, incoming: &Incoming, bytes: u64, path: &Path) {
+        incoming.path.borrow_mut().follow(path);
+        incoming.written.set(incoming.written.get() + bytes);
+        let Incoming { header, address, process, streaming, .. } = *incoming;
+        let total = u64::from(header.bytes);
+        if incoming.written.get() < total || incoming.refused.get() {
+            return;
+        }
+        let (kind, data) = match header.kind {
+            Kind::Reply => {
+                // A refused or forgotten get has no event.
+                if self.receive.gets.borrow_mut().remove(&header.data).is_none() {
+                    return;
+                }
+                (EventKind::Fetched(Operation(header.data)), 0)
+            }
+            _ => (EventKind::Received, header.data),
+        };
+        let event = Event { kind, peer: header.from, address, bytes: total, data, streaming };
+        let path = incoming.path.borrow().clone();
+        let outcome = if header.kind == Kind::Reply { "reply" } else { "received" };
+        self.recorder.message_completed(header.message(), &path, outcome);
+        self.complete(process, event, header.message(), path);
+    }
+
+    /// Refuses a message of which a packet has no memory to go to.
+    fn refuse_incoming(self: &Rc<Card>, incoming: &Incoming, why: Refusal, path: &Path) {
+        match incoming.header.kind {
+            Kind::Reply => {
+                // Its own buffer has been deregistered: the end that is told is this one.
+                let number = incoming.header.data;
+                self.count(|counted| counted.refused += 1);
+                let Some(get) = self.forget_get(number) else { return };
+                let kind = EventKind::Refused(Operation(number), why);
+                let Getting { peer, process, address, bytes } = get;
+                let event = Event { kind, peer, address, bytes, data: 0, streaming: false };
+                self.complete(process, event, incoming.header.message(), path.clone());
+            }
+            _ => self.refuse(&incoming.header, incoming.address, why, path),
+        }
+    }
+
+    /// Refuses a put, send or get, and reports it at both ends.
+    pub(super) fn refuse(self: &Rc<Card>, header: &Repr, address: u64, why: Refusal, path: &Path) {
+        self.count(|counted| counted.refused += 1);
+        let (bytes, data) = (header.bytes.into(), if header.kind == Kind::Put { header.data } else { 0 });
+        let event = Event {
+            kind: EventKind::Rejected(why),
+            peer: header.from,
+            address,
+            bytes,
+            data,
+            streaming: false,
+        };
+        self.complete(header.to.process, event, header.message(), path.clone());
+        self.send_refusal(header.refusal(why), path.clone());
+    }
+
+    /// Forgets a get that has failed; what still comes of its reply is dropped.
+    pub(super) fn forget_get(&self, number: u64) -> Option<Getting> {
+        let get = self.receive.gets.borrow_mut().remove(&number)?;
+        let mut open = self.receive.open.borrow_mut();
+        let of_get =
+            |incoming: &Incoming| incoming.header.kind == Kind::Reply && incoming.header.data == number;
+        open.values().filter(|incoming| of_get(incoming)).for_each(|incoming| incoming.refused.set(true));
+        open.retain(|_, incoming| !of_get(incoming));
+        Some(get)
+    }
+}

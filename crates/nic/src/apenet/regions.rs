@@ -1,0 +1,202 @@
+//! Registered memory: the table of the embedded processor. Without time.
+//!
+//! A region belongs to one process, and regions of a process do not overlap. A transfer holds the region that its bytes
+//! are in, so that a deregistration can wait for it; no transfer begins in a region that is being deregistered.
+
+use super::error::{ApenetError, Refusal};
+use nicety_kernel::{Signal, Sim};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A registered region.
+pub(super) struct Registered {
+    pub(super) process: u32,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    /// Bytes of its pages.
+    pub(super) page: u64,
+    /// Whether the embedded processor has entered it.
+    ready: Cell<bool>,
+    /// Transfers from or to it.
+    users: Cell<u64>,
+    /// Whether it is being deregistered.
+    ending: Cell<bool>,
+    released: Signal,
+}
+
+impl Registered {
+    /// Number of its pages.
+    pub(super) const fn pages(&self) -> u64 {
+        (self.address % self.page + self.bytes).div_ceil(self.page)
+    }
+
+    /// Allows transfers.
+    pub(super) fn open(&self) {
+        self.ready.set(true);
+    }
+
+    /// First addresses of its pages.
+    pub(super) fn page_addresses(&self) -> impl Iterator<Item = u64> + use<> {
+        let (first, page) = (self.address - self.address % self.page, self.page);
+        (0..self.pages()).map(move |number| first + number * page)
+    }
+}
+
+/// A transfer from or to a region; if dropped, it has ended.
+pub(super) struct Hold(Rc<Registered>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let users = &self.0.users;
+        users.set(users.get() - 1);
+        if users.get() == 0 && self.0.ending.get() {
+            self.0.released.notify_all();
+        }
+    }
+}
+
+impl Hold {
+    /// The region.
+    pub(super) fn region(&self) -> &Registered {
+        &self.0
+    }
+}
+
+/// All regions of a card.
+pub(super) struct Regions {
+    sim: Sim,
+    limit: u64,
+    page_limit: u64,
+    pages: Cell<u64>,
+    next: Cell<u64>,
+    /// Their numbers by process and address.
+    order: RefCell<BTreeMap<(u32, u64), u64>>,
+    regions: RefCell<BTreeMap<u64, Rc<Registered>>>,
+}
+
+impl Regions {
+    pub(super) fn new(sim: &Sim, limit: u64, page_limit: u64) -> Regions {
+        Regions {
+            sim: sim.clone(),
+            limit,
+            page_limit,
+            pages: Cell::new(0),
+            next: Cell::new(1),
+            order: RefCell::default(),
+            regions: RefCell::default(),
+        }
+    }
+
+    /// Regions and pages at present.
+    pub(super) fn size(&self) -> (u64, u64) {
+        (self.regions.borrow().len() as u64, self.pages.get())
+    }
+
+    /// Enters a region, which is not open yet. Its number is never used again.
+    ///
+    /// # Errors
+    /// When it is empty, overlaps another one of the process, or there is no room.
+    pub(super) fn enter(
+        &self,
+        process: u32,
+        address: u64,
+        bytes: u64,
+        page: u64,
+    ) -> Result<u64, ApenetError> {
+        if bytes == 0 {
+            return Err(ApenetError::Empty);
+        }
+        if let Some(other) = self.touching(process, address, bytes) {
+            return Err(ApenetError::Overlap { address, bytes, region: other.address, len: other.bytes });
+        }
+        let region = Registered {
+            process,
+            address,
+            bytes,
+            page,
+            ready: Cell::new(false),
+            users: Cell::new(0),
+            ending: Cell::new(false),
+            released: Signal::new(&self.sim),
+        };
+        let (regions, left) = (self.size().0, self.page_limit - self.pages.get());
+        if regions == self.limit {
+            return Err(ApenetError::Regions { limit: self.limit });
+        }
+        let pages = region.pages();
+        if pages > left {
+            return Err(ApenetError::Pages { pages, left });
+        }
+        self.pages.set(self.pages.get() + pages);
+        let number = self.next.replace(self.next.get() + 1);
+        self.order.borrow_mut().insert((process, address), number);
+        self.regions.borrow_mut().insert(number, Rc::new(region));
+        Ok(number)
+    }
+
+    /// A region of the process.
+    pub(super) fn of(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
+        let found = self.regions.borrow().get(&number).filter(|region| region.process == process).cloned();
+        found.ok_or(ApenetError::NoRegion { region: number })
+    }
+
+    /// Begins a deregistration: no transfer begins any more. Only one call can end a region.
+    pub(super) fn end(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
+        let region = self.of(process, number)?;
+        match region.ending.replace(true) {
+            false => Ok(region),
+            true => Err(ApenetError::NoRegion { region: number }),
+        }
+    }
+
+    /// Waits for the transfers of a region that is being deregistered, and removes it.
+    pub(super) async fn remove(&self, number: u64, region: &Rc<Registered>) {
+        region.released.wait_until(|| region.users.get() == 0).await;
+        self.order.borrow_mut().remove(&(region.process, region.address));
+        if self.regions.borrow_mut().remove(&number).is_some() {
+            self.pages.set(self.pages.get() - region.pages());
+        }
+    }
+
+    /// The last region of the process that begins at or before an address.
+    fn before(&self, process: u32, address: u64) -> Option<Rc<Registered>> {
+        let order = self.order.borrow();
+        let (_, number) = order.range((process, 0)..=(process, address)).next_back()?;
+        self.regions.borrow().get(number).cloned()
+    }
+
+    /// A region of the process with any of these bytes.
+    fn touching(&self, process: u32, address: u64, bytes: u64) -> Option<Rc<Registered>> {
+        let last = address.saturating_add(bytes - 1);
+        self.before(process, last).filter(|region| region.address + region.bytes > address)
+    }
+
+    fn holder(&self, process: u32, address: u64, bytes: u64) -> Option<Rc<Registered>> {
+        let end = address.checked_add(bytes)?;
+        self.before(process, address).filter(|region| region.address + region.bytes >= end)
+    }
+
+    /// Begins a transfer of bytes, at least one, that lie in one region of the process.
+    ///
+    /// # Errors
+    /// When there is no such region.
+    pub(super) fn hold(&self, process: u32, address: u64, bytes: u64) -> Result<Hold, Refusal> {
+        match self.holder(process, address, bytes).filter(|region| region.ready.get() && !region.ending.get())
+        {
+            Some(region) => {
+                region.users.set(region.users.get() + 1);
+                Ok(Hold(region))
+            }
+            None => Err(self.reason(process, address, bytes)),
+        }
+    }
+
+    fn reason(&self, process: u32, address: u64, bytes: u64) -> Refusal {
+        let foreign = self.regions.borrow().values().any(|region| {
+            let end = region.address + region.bytes;
+            region.process != process && region.address < address.saturating_add(bytes) && address < end
+        });
+        if foreign { Refusal::Foreign } else { Refusal::Unregistered }
+    }
+}

@@ -1,0 +1,119 @@
+//! Address translation: the TLB, and the embedded processor for pages that it does not have.
+//!
+//! The embedded processor does one thing after another: translations of several packets wait for each other, and for
+//! registrations.
+
+use super::error::Refusal;
+use super::regions::{Hold, Regions};
+use super::stages;
+use super::tlb::Tlb;
+use super::{ApenetSpec, Card};
+use nicety_kernel::{Server, Sim};
+use nicety_types::{Duration, Path, Stage};
+use std::cell::{Cell, RefCell};
+
+/// Translation on a card.
+pub(super) struct Translation {
+    pub(super) regions: Regions,
+    tlb: RefCell<Tlb>,
+    processor: Server,
+    /// How long the processor has worked.
+    busy: Cell<Duration>,
+    /// Most work that waited for it at a time.
+    longest: Cell<usize>,
+}
+
+/// Bytes that a packet reads or writes.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    pub(super) process: u32,
+    pub(super) address: u64,
+    /// At least one.
+    pub(super) bytes: u64,
+    /// Whether the address is a physical one.
+    pub(super) physical: bool,
+}
+
+impl Translation {
+    pub(super) fn new(sim: &Sim, spec: &ApenetSpec) -> Translation {
+        Translation {
+            regions: Regions::new(sim, spec.limits.regions, spec.limits.pages),
+            tlb: RefCell::new(Tlb::new(spec.tlb.entries)),
+            processor: Server::new(sim),
+            busy: Cell::default(),
+            longest: Cell::default(),
+        }
+    }
+
+    /// How long the processor has worked.
+    pub(super) fn busy(&self) -> Duration {
+        self.busy.get()
+    }
+
+    /// Most work that waited for the processor at a time.
+    pub(super) fn longest(&self) -> usize {
+        self.longest.get()
+    }
+}
+
+impl Card {
+    /// Translates the pages of a packet's bytes. The region stays registered as long as the result is held.
+    ///
+    /// # Errors
+    /// When the bytes are not in a region of the process; the time has passed all the same.
+    pub(super) async fn translate(&self, range: Range, path: &mut Path) -> Result<Hold, Refusal> {
+        let Range { process, address, bytes, physical } = range;
+        let regions = &self.translation.regions;
+        if physical {
+            return regions.hold(process, address, bytes);
+        }
+        let page = self.page(address);
+        let mut at = address - address % page;
+        let last = address.saturating_add(bytes - 1);
+        loop {
+            self.sim.delay(self.spec.tlb.lookup).await;
+            path.advance(stages::TLB, self.sim.now());
+            if self.translation.tlb.borrow_mut().look((process, at)) {
+                self.count(|counted| counted.tlb_hits += 1);
+            } else {
+                self.count(|counted| counted.tlb_misses += 1);
+                let time = self.spec.processor.translation;
+                self.process(time, (stages::TRANSLATION, stages::TRANSLATION_QUEUED), path).await;
+                let first = at.max(address);
+                // Registered when the processor looks at its table; it may have been deregistered since the miss.
+                let found = regions.hold(process, first, last.min(at + (page - 1)) - first + 1)?;
+                if found.region().page == page {
+                    self.translation.tlb.borrow_mut().fill((process, at));
+                }
+            }
+            match at.checked_add(page) {
+                Some(next) if next <= last => at = next,
+                _ => return regions.hold(process, address, bytes),
+            }
+        }
+    }
+
+    /// Has the embedded processor work.
+    pub(super) async fn process(&self, time: Duration, (stage, queued): (Stage, Stage), path: &mut Path) {
+        let Translation { processor, busy, longest, .. } = &self.translation;
+        longest.set(longest.get().max(processor.waiting() + usize::from(!processor.is_free())));
+        let turn = processor.acquire().await;
+        path.advance(queued, self.sim.now());
+        self.sim.delay(time).await;
+        path.advance(stage, self.sim.now());
+        busy.set(busy.get() + time);
+        drop(turn);
+    }
+
+    /// Enters the pages of a region into the TLB, as the embedded processor does when it registers it.
+    pub(super) fn fill_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
+        let mut tlb = self.translation.tlb.borrow_mut();
+        pages.for_each(|page| tlb.fill((process, page)));
+    }
+
+    /// Removes the pages of a region from the TLB. A page that another region lies in as well is translated again.
+    pub(super) fn clear_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
+        let mut tlb = self.translation.tlb.borrow_mut();
+        pages.for_each(|page| tlb.forget((process, page)));
+    }
+}

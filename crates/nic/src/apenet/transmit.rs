@@ -1,0 +1,366 @@
+//! The transmit path: descriptors from the transmit ring, their pages by DMA, packets to the link.
+//!
+//! Replies to gets use the same engines. Descriptors and replies take turns, a page of one after a page of the other.
+
+use super::events::{Event, EventKind};
+use super::regions::Hold;
+use super::translate::Range;
+use super::wire::{Kind, Repr};
+use super::{Card, Endpoint, Operation, stages};
+use crate::parts;
+use crate::parts::{Engine, LastUse};
+use nicety_fabric::{Channel as Flow, Label, Packet};
+use nicety_kernel::{Credits, Permit, Signal, Sim};
+use nicety_types::{Flight, MessageId, Path, Payload, Recorder, Resource, Stage, Starter};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A message on its way out.
+pub(super) struct Leaving {
+    /// The process that is told when all bytes have been read, and with what.
+    pub(super) told: Option<(u32, Event)>,
+    /// Bytes that have not been read.
+    pub(super) left: Cell<u64>,
+    /// Keeps the region that the bytes are in.
+    pub(super) _region: Option<Hold>,
+}
+
+/// A descriptor, or a piece of a reply: bytes of one page at most.
+pub(super) struct Job {
+    /// Of its first packet, without the length.
+    pub(super) header: Repr,
+    /// First address.
+    pub(super) source: u64,
+    /// Bytes.
+    pub(super) payload: u64,
+    pub(super) leaving: Rc<Leaving>,
+    pub(super) path: Path,
+}
+
+/// A get that the card has to reply to.
+pub(super) struct Asked {
+    pub(super) request: Repr,
+    /// Of the reply.
+    pub(super) message: MessageId,
+    /// Bytes that have been given to the engines.
+    pub(super) done: u64,
+    pub(super) path: Path,
+}
+
+/// A packet between its engine and the link.
+struct Outgoing {
+    header: Repr,
+    /// None until an engine has read it.
+    ready: RefCell<Option<(Payload, Path)>>,
+    place: RefCell<Option<Permit>>,
+}
+
+/// The transmit path.
+pub(super) struct Transmit {
+    pub(super) engine: Engine,
+    /// Fetched descriptors.
+    jobs: RefCell<VecDeque<Job>>,
+    pub(super) asked: RefCell<VecDeque<Asked>>,
+    work: Signal,
+    fifo: Credits,
+    left: LastUse,
+    /// In the order in which packets leave.
+    outgoing: RefCell<VecDeque<Rc<Outgoing>>>,
+    read: Signal,
+    refusals: RefCell<VecDeque<(Repr, Path)>>,
+    refused: Signal,
+}
+
+impl Transmit {
+    pub(super) fn new(sim: &Sim, spec: &super::ApenetSpec, recorder: &Recorder) -> Transmit {
+        let engines = spec.dma.transmit_engines;
+        Transmit {
+            engine: Engine::side_by_side(sim, engines, recorder),
+            jobs: RefCell::default(),
+            asked: RefCell::default(),
+            work: Signal::new(sim),
+            fifo: Credits::new(sim, spec.dma.fifo),
+            left: LastUse::default(),
+            outgoing: RefCell::default(),
+            read: Signal::new(sim),
+            refusals: RefCell::default(),
+            refused: Signal::new(sim),
+        }
+    }
+}
+
+impl Card {
+    /// Fetches descriptors, as many as are announced and as the card has places for.
+    pub(super) async fn fetch_descriptors(self: Rc<Card>) {
+        let ring = &self.ring;
+        loop {
+            ring.rung.wait_until(|| !ring.announced.borrow().is_empty()).await;
+            ring.places.acquire(1).await.forget();
+            let at = ring.fetched.get() % self.spec.ring.entries;
+            let most = (ring.announced.borrow().len() as u64).min(self.spec.ring.entries - at);
+            let more = (most - 1).min(ring.places.available());
+            if more > 0 {
+                ring.places.acquire(more).await.forget();
+            }
+            let count = 1 + more;
+            let mut jobs: Vec<Job> = ring.announced.borrow_mut().drain(..count as usize).collect();
+            let (message, start) = (jobs[0].header.message(), self.sim.now());
+            let (address, bytes) =
+                (self.tx_ring.address() + at * self.spec.ring.descriptor, count * self.spec.ring.descriptor);
+            let read = self.dma.bus().read(message, address, bytes, bytes, Path::clock(start)).await;
+            let landed = read.packet(0).await.landed().at();
+            self.sim.until(landed).await;
+            self.recorder.slice(Resource::DMA, start, landed, Some(message), stages::DESCRIPTOR.name());
+            for job in &mut jobs {
+                job.path.advance(stages::DESCRIPTOR_QUEUED, start);
+                job.path.advance(stages::DESCRIPTOR, landed);
+            }
+            ring.fetched.set(ring.fetched.get() + count);
+            ring.free.release(count);
+            self.count(|counted| {
+                counted.descriptors += count;
+                counted.fetches += 1;
+            });
+            self.transmit.jobs.borrow_mut().extend(jobs);
+            self.transmit.work.notify_one();
+        }
+    }
+
+    /// Adds a get to reply to, if the card can hold it.
+    pub(super) fn ask(&self, request: Repr, path: Path) -> bool {
+        let mut asked = self.transmit.asked.borrow_mut();
+        if asked.len() as u64 == self.spec.limits.gets {
+            return false;
+        }
+        let message = self.next_message();
+        self.recorder.sent(message, request.from.node, request.bytes.into(), "reply", Starter::Card, &path);
+        asked.push_back(Asked { request, message, done: 0, path });
+        self.transmit.work.notify_one();
+        true
+    }
+
+    /// Gives pages to the engines: of descriptors and of replies in turn.
+    pub(super) async fn serve_transmit(self: Rc<Card>) {
+        let Transmit { jobs, asked, work, .. } = &self.transmit;
+        loop {
+            work.wait_until(|| !jobs.borrow().is_empty() || !asked.borrow().is_empty()).await;
+            let job = jobs.borrow_mut().pop_front();
+            if let Some(job) = job {
+                self.emit(job).await;
+                self.ring.places.release(1);
+            }
+            // It stays in its place until its last page.
+            let first = asked
+                .borrow_mut()
+                .front_mut()
+                .map(|first| (first.request, first.message, first.done, first.path.clone()));
+            if let Some((request, message, done, path)) = first {
+                let given = self.reply(request, message, done, path).await;
+                let mut asked = asked.borrow_mut();
+                match (given, asked.front_mut()) {
+                    (Some(bytes), Some(first)) if done + bytes < request.bytes.into() => first.done += bytes,
+                    _ => drop(asked.pop_front()),
+                }
+            }
+        }
+    }
+
+    /// Gives the next page of a reply to the engines. Returns its bytes; none if the get was refused.
+    async fn reply(
+        self: &Rc<Card>,
+        request: Repr,
+        message: MessageId,
+        done: u64,
+        mut path: Path,
+    ) -> Option<u64> {
+        path.advance(Stage::SEND_QUEUED, self.sim.now());
+        let (source, left) = (request.address.saturating_add(done), u64::from(request.bytes) - done);
+        let page = self.page(source);
+        let bytes = left.min(page - source % page);
+        let mut region = None;
+        if bytes > 0 {
+            let range =
+                Range { process: request.to.process, address: source, bytes, physical: request.physical };
+            match self.translate(range, &mut path).await {
+                Ok(hold) => region = Some(hold),
+                Err(why) => {
+                    self.refuse(&request, request.address, why, &path);
+                    return None;
+                }
+            }
+        }
+        let header = Repr {
+            kind: Kind::Reply,
+            physical: false,
+            from: request.to,
+            to: request.from,
+            payload: 0,
+            address: 0,
+            number: message.sequence,
+            offset: done as u32,
+            bytes: request.bytes,
+            data: request.number,
+        };
+        let leaving = Leaving { told: None, left: Cell::new(bytes), _region: region };
+        let job = Job { header, source, payload: bytes, leaving: Rc::new(leaving), path };
+        self.emit(job).await;
+        Some(bytes)
+    }
+
+    /// Cuts the bytes of a page into packets, each of which takes an engine.
+    async fn emit(self: &Rc<Card>, job: Job) {
+        let Job { header, source, payload, leaving, mut path } = job;
+        path.advance(Stage::SEND_QUEUED, self.sim.now());
+        let message = header.message();
+        let mut done = 0;
+        loop {
+            let bytes = self.spec.packet.min(payload - done);
+            let address = if header.address == 0 || header.kind == Kind::Get {
+                header.address
+            } else {
+                header.address + done
+            };
+            let header =
+                Repr { payload: bytes as u32, offset: header.offset + done as u32, address, ..header };
+            let (ready, place) = (RefCell::default(), RefCell::default());
+            let packet = Rc::new(Outgoing { header, ready, place });
+            if bytes == 0 {
+                packet.ready.replace(Some((Payload::empty(), path.clone())));
+                self.transmit.outgoing.borrow_mut().push_back(packet);
+                self.read(&leaving, message, 0, &path);
+                self.transmit.read.notify_one();
+                return;
+            }
+            let place = self.transmit.fifo.acquire(1).await;
+            self.transmit.left.waited(Stage::SEND_QUEUED, message, &mut path);
+            path.advance(Stage::SEND_QUEUED, self.sim.now());
+            packet.place.replace(Some(place));
+            let engine = self.transmit.engine.channel(message, &mut path).await;
+            path.advance(parts::stages::DMA_QUEUED, self.sim.now());
+            self.transmit.outgoing.borrow_mut().push_back(packet.clone());
+            self.sim.spawn(self.clone().fetch(packet, source + done, leaving.clone(), engine, path.clone()));
+            done += bytes;
+            if done == payload {
+                return;
+            }
+        }
+    }
+
+    /// An engine reads the bytes of a packet.
+    async fn fetch(
+        self: Rc<Card>,
+        packet: Rc<Outgoing>,
+        address: u64,
+        leaving: Rc<Leaving>,
+        engine: Permit,
+        mut path: Path,
+    ) {
+        let (message, bytes) = (packet.header.message(), packet.header.payload.into());
+        let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
+        let moving = self.transmit.engine.set_up(engine, set_up, message, &mut path).await;
+        let start = self.sim.now();
+        let (payload, flight) = self.dma.read(message, address, bytes, path).await;
+        let path = flight.landed();
+        self.sim.until(path.at()).await;
+        self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
+        self.transmit.engine.release(moving, message, &path);
+        packet.ready.replace(Some((payload, path.clone())));
+        self.transmit.read.notify_one();
+        self.read(&leaving, message, bytes, &path);
+    }
+
+    /// So many bytes of a message have been read. After the last one its process is told.
+    fn read(self: &Rc<Card>, leaving: &Leaving, message: MessageId, bytes: u64, path: &Path) {
+        leaving.left.set(leaving.left.get() - bytes);
+        if let Some((process, event)) = leaving.told
+            && leaving.left.get() == 0
+        {
+            self.complete(process, event, message, path.clone());
+        }
+    }
+
+    /// Packets leave in the order in which they were given to the engines.
+    pub(super) async fn serve_link(self: Rc<Card>) {
+        let Transmit { outgoing, read, .. } = &self.transmit;
+        loop {
+            let ready = || outgoing.borrow().front().is_some_and(|packet| packet.ready.borrow().is_some());
+            read.wait_until(ready).await;
+            let Some(packet) = outgoing.borrow_mut().pop_front() else { continue };
+            let Some((mut payload, mut path)) = packet.ready.take() else { continue };
+            path.advance(Stage::SEND_QUEUED, self.sim.now());
+            let (message, destination) = (packet.header.message(), packet.header.to.node);
+            let label = Label { destination, message, offset: packet.header.offset.into() };
+            let header = packet.header.emit(&mut payload);
+            let whole = Packet { label, channel: Flow::Data(0), header, payload, path: path.clone() };
+            let handed = if destination == self.node {
+                let turn = self.loopback.turn(Flight::resting(path)).await;
+                self.loopback.launch(whole, turn)
+            } else {
+                let turn = self.port.turn(Flight::resting(path)).await;
+                let handed = self.port.launch(whole, turn);
+                self.sim.until(handed.at()).await;
+                handed
+            };
+            self.count(|counted| counted.packets_sent += 1);
+            self.transmit.left.released(message, &handed);
+            drop(packet.place.take());
+        }
+    }
+
+    /// Has a refusal sent, on the control channel: it waits for no packet.
+    pub(super) fn send_refusal(&self, refusal: Repr, path: Path) {
+        self.transmit.refusals.borrow_mut().push_back((refusal, path));
+        self.transmit.refused.notify_one();
+    }
+
+    /// Sends refusals.
+    pub(super) async fn serve_refusals(self: Rc<Card>) {
+        let Transmit { refusals, refused, .. } = &self.transmit;
+        loop {
+            refused.wait_until(|| !refusals.borrow().is_empty()).await;
+            let Some((header, mut path)) = refusals.borrow_mut().pop_front() else { continue };
+            path.advance(Stage::SEND_QUEUED, self.sim.now());
+            let destination = header.to.node;
+            if destination == self.node {
+                self.was_refused(&header, path);
+                continue;
+            }
+            let label = Label { destination, message: self.next_message(), offset: 0 };
+            let mut payload = Payload::empty();
+            let header = header.emit(&mut payload);
+            let turn = self.port.control_turn(Flight::resting(path.clone())).await;
+            let handed =
+                self.port.launch(Packet { label, channel: Flow::Control, header, payload, path }, turn);
+            self.sim.until(handed.at()).await;
+        }
+    }
+
+    /// A card has refused a message of this node.
+    pub(super) fn was_refused(self: &Rc<Card>, header: &Repr, path: Path) {
+        let Some(why) =
+            super::error::Refusal::of_code(header.data).filter(|_| header.number < self.messages.get())
+        else {
+            return self.count(|counted| counted.unusable += 1);
+        };
+        self.count(|counted| counted.refused_elsewhere += 1);
+        self.forget_get(header.number);
+        let kind = EventKind::Refused(Operation(header.number), why);
+        let event = Event { kind, peer: header.from, address: 0, bytes: 0, data: 0, streaming: false };
+        let message = MessageId { source: self.node, sequence: header.number };
+        self.recorder.message_failed(message, why.name());
+        self.complete(header.to.process, event, message, path);
+    }
+
+    /// The events of a put that has been posted.
+    pub(super) fn sent_event(
+        message: MessageId,
+        peer: Endpoint,
+        address: u64,
+        bytes: u64,
+        data: u64,
+    ) -> Event {
+        let kind = EventKind::Sent(Operation(message.sequence));
+        Event { kind, peer, address, bytes, data, streaming: false }
+    }
+}

@@ -1,0 +1,224 @@
+//! The header and the footer of a packet: 32 bytes each, little-endian, around a payload of whole 32-byte words.
+//!
+//! | header | field |
+//! |---|---|
+//! | 0 | kind: 1 put, 2 get, 3 reply, 4 refusal |
+//! | 1 | 1 if the address is a physical one, else 0 |
+//! | 2..4 | zero |
+//! | 4..8, 8..12 | the sender: node and process |
+//! | 12..16, 16..20 | the receiver: node and process |
+//! | 20..24 | bytes of payload, without the filling of its last word |
+//! | 24..32 | put: where the payload goes, 0 for a streaming buffer; get: where the bytes are read; else 0 |
+//!
+//! | footer | field |
+//! |---|---|
+//! | 0..8 | number of the message at its sender's node; of a refusal, that of the refused message |
+//! | 8..12 | where the payload begins in the message's, in bytes |
+//! | 12..16 | bytes of the message; of a get, of its reply |
+//! | 16..24 | put: data for the receiver's event; reply: number of the get; refusal: why; else 0 |
+//! | 24..28 | zero |
+//! | 28..32 | CRC-32 over everything before it and the payload |
+
+use super::Endpoint;
+use super::error::Refusal;
+use crate::parts::transport::checksum;
+use nicety_fabric::HeaderBytes;
+use nicety_types::{MessageId, NodeId, Payload, Segment, View};
+
+/// Bytes of header and footer.
+const BYTES: usize = 64;
+/// Bytes of a word of payload on the link.
+pub(super) const WORD: u64 = 32;
+
+/// The kind of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// A part of a put, or of a send into a streaming buffer.
+    Put = 1,
+    /// The request of a get.
+    Get = 2,
+    /// A part of the reply to a get.
+    Reply = 3,
+    /// The receiver of a message has refused it.
+    Refusal = 4,
+}
+
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Put, Kind::Get, Kind::Reply, Kind::Refusal];
+}
+
+/// Header and footer of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Repr {
+    pub(super) kind: Kind,
+    /// Whether `address` is a physical one.
+    pub(super) physical: bool,
+    pub(super) from: Endpoint,
+    pub(super) to: Endpoint,
+    /// Bytes of payload.
+    pub(super) payload: u32,
+    pub(super) address: u64,
+    /// The count of messages at the sender's node.
+    pub(super) number: u64,
+    /// Bytes of the message before this packet's.
+    pub(super) offset: u32,
+    /// Bytes of the message.
+    pub(super) bytes: u32,
+    pub(super) data: u64,
+}
+
+impl Repr {
+    /// The message that the packet is part of.
+    pub(super) const fn message(&self) -> MessageId {
+        MessageId { source: self.from.node, sequence: self.number }
+    }
+
+    /// The refusal of this packet's message.
+    pub(super) fn refusal(&self, why: Refusal) -> Repr {
+        let Repr { from, to, number, .. } = *self;
+        let (kind, data) = (Kind::Refusal, why.code());
+        Repr {
+            kind,
+            physical: false,
+            from: to,
+            to: from,
+            payload: 0,
+            address: 0,
+            number,
+            offset: 0,
+            bytes: 0,
+            data,
+        }
+    }
+
+    /// The bytes on the wire, which fill up the last word of the payload.
+    pub(super) fn emit(&self, payload: &mut Payload) -> HeaderBytes {
+        let filling = payload.len().next_multiple_of(WORD) - payload.len();
+        if filling > 0 {
+            payload.push(Segment::Real(nicety_types::Buffer::zeroed(filling as usize)));
+        }
+        let unsealed = HeaderBytes::emitted(BYTES - 4, |bytes| {
+            bytes[0] = self.kind as u8;
+            bytes[1] = u8::from(self.physical);
+            let mut view = View(bytes);
+            for (at, end) in [(4, self.from), (12, self.to)] {
+                view.put_u32(at, end.node.0);
+                view.put_u32(at + 4, end.process);
+            }
+            view.put_u32(20, self.payload);
+            view.put_u64(24, self.address);
+            view.put_u64(32, self.number);
+            view.put_u32(40, self.offset);
+            view.put_u32(44, self.bytes);
+            view.put_u64(48, self.data);
+        });
+        unsealed.followed_by(&checksum(unsealed.as_slice(), payload).to_le_bytes())
+    }
+
+    /// Header and footer in these bytes, around this payload; none if they are not, or were damaged.
+    pub(super) fn parse(bytes: &[u8], payload: &Payload) -> Option<Repr> {
+        let (rest, crc) = <&[u8; BYTES]>::try_from(bytes).ok()?.split_last_chunk::<4>()?;
+        let zeros = rest[2] | rest[3] | rest[56] | rest[57] | rest[58] | rest[59] | (rest[1] & !1);
+        if zeros != 0 || payload.is_damaged() || u32::from_le_bytes(*crc) != checksum(rest, payload) {
+            return None;
+        }
+        let view = View(rest);
+        let end = |at| Endpoint { node: NodeId(view.u32(at)), process: view.u32(at + 4) };
+        let repr = Repr {
+            kind: Kind::ALL.into_iter().find(|kind| *kind as u8 == rest[0])?,
+            physical: rest[1] == 1,
+            from: end(4),
+            to: end(12),
+            payload: view.u32(20),
+            address: view.u64(24),
+            number: view.u64(32),
+            offset: view.u32(40),
+            bytes: view.u32(44),
+            data: view.u64(48),
+        };
+        (u64::from(repr.payload).next_multiple_of(WORD) == payload.len()).then_some(repr)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> Repr {
+        let end = |node, process| Endpoint { node: NodeId(node), process };
+        Repr {
+            kind: Kind::Reply,
+            physical: true,
+            from: end(1, 2),
+            to: end(3, 0x0807_0605),
+            payload: 9,
+            address: 1 << 56,
+            number: 10,
+            offset: 4096,
+            bytes: 4105,
+            data: 11,
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_tables() {
+        let mut payload = Payload::copy_of(b"nine byte");
+        let emitted = header().emit(&mut payload);
+        let words = [1, 2, 3, 0x0807_0605, 9].map(u32::to_le_bytes).concat();
+        let first = [&[3, 1, 0, 0][..], &words, &(1u64 << 56).to_le_bytes()].concat();
+        let last =
+            [10u64.to_le_bytes().as_slice(), &[0, 16, 0, 0, 9, 16, 0, 0], &11u64.to_le_bytes(), &[0; 4]];
+        let bytes = [first, last.concat()].concat();
+        assert_eq!(emitted.as_slice()[..60], bytes);
+        let filled = [b"nine byte".as_slice(), &[0; 23]].concat();
+        assert_eq!(payload.clone().into_buffer().unwrap()[..], filled);
+        assert_eq!(emitted.as_slice()[60..], crc32fast::hash(&[bytes, filled].concat()).to_le_bytes());
+        assert_eq!(Repr::parse(emitted.as_slice(), &payload), Some(header()));
+    }
+
+    #[test]
+    fn a_payload_of_another_length_and_a_damaged_phantom_are_refused() {
+        let mut payload = Payload::phantom(9);
+        let emitted = header().emit(&mut payload);
+        assert_eq!(payload.len(), 32);
+        assert_eq!(Repr::parse(emitted.as_slice(), &payload), Some(header()));
+        let mut longer = payload.clone();
+        longer.push(Segment::Phantom(32));
+        assert_eq!(Repr::parse(emitted.as_slice(), &longer), None);
+        payload.damage(3, 1);
+        assert_eq!(Repr::parse(emitted.as_slice(), &payload), None);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_bytes_are_no_header(at in 0..64 + 32usize, mask in 1u8..) {
+            let mut payload = Payload::copy_of(b"nine byte");
+            let mut bytes = header().emit(&mut payload).as_slice().to_vec();
+            match at.checked_sub(64) {
+                None => bytes[at] ^= mask,
+                Some(at) => payload.damage(at as u64, mask),
+            }
+            prop_assert_eq!(Repr::parse(&bytes, &payload), None);
+        }
+
+        #[test]
+        fn any_sealed_bytes_are_a_header_or_none(bytes in prop::collection::vec(any::<u8>(), 0..=96), few in any::<bool>()) {
+            prop_assert_eq!(Repr::parse(&bytes, &Payload::empty()), None);
+            let mut whole = bytes;
+            whole.resize(60, 0);
+            if few {
+                (whole[0], whole[1]) = (whole[0] % 6, whole[1] % 2);
+                [2, 3, 20, 21, 22, 23, 56, 57, 58, 59].iter().for_each(|&at: &usize| whole[at] = 0);
+            }
+            whole.extend(crc32fast::hash(&whole).to_le_bytes());
+            if let Some(repr) = Repr::parse(&whole, &Payload::empty()) {
+                let emitted = repr.emit(&mut Payload::empty());
+                prop_assert_eq!(emitted.as_slice(), &whole);
+            } else {
+                prop_assert!(!few || whole[0] == 0 || whole[0] == 5);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The memory of a host's graphics processor.
+
+use super::{Buffer, Host};
+use crate::Error;
+
+/// The graphics processor of a host whose card reaches its memory. Cheap to clone.
+#[derive(Clone)]
+pub struct Gpu {
+    host: Host,
+    gpu: nicety_host::Gpu,
+}
+
+impl Host {
+    /// The graphics processor of this host.
+    ///
+    /// # Errors
+    /// When its card reaches none; the error names one that does.
+    pub fn gpu(&self) -> Result<Gpu, Error> {
+        let gpu = self.inner.gpu.clone().ok_or_else(|| {
+            let design = self.inner.card.design().name();
+            Error::Input(format!(
+                "the card of rank {}, of design {design}, reaches no memory of a graphics processor; name one whose spec \
+                 has a section [gpu], for example apenet-v5",
+                self.rank()
+            ))
+        })?;
+        Ok(Gpu { host: self.clone(), gpu })
+    }
+}
+
+impl Gpu {
+    /// Allocates `len` zero bytes of its memory; set-up, takes no virtual time. A card reads and writes them; the host's CPUs
+    /// do not.
+    ///
+    /// # Errors
+    /// When it has no more memory.
+    pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
+        let allocation = self.gpu.memory.allocate(len).map_err(|_| {
+            let memory = self.gpu.spec.memory;
+            Error::Program(format!("no {len} bytes are left of the {memory} of the graphics processor; raise gpu.memory"))
+        })?;
+        self.host.inner.card.adopt(&allocation);
+        Ok(Buffer { allocation, start: 0, len })
+    }
+
+    /// Bytes that cards have read from and written to its memory.
+    pub fn traffic(&self) -> nicety_host::Traffic {
+        self.gpu.memory.traffic()
+    }
+}
