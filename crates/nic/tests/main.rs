@@ -1,5 +1,6 @@
 //! All tests of the crate except the counts of allocations, in one binary, which links faster than many.
 
+mod apenet;
 mod applications;
 mod bookkeeping;
 mod calls;

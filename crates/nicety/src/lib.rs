@@ -68,8 +68,8 @@ pub use nicety_nic::spin::{
     Handlers, HpuMemoryId, Printed, State, Unusable,
 };
 pub use nicety_nic::{
-    CardReport, CardSpec, Design, FailureKind, Log, LogLine, Logged, ProgramFailure, RefusedCommand, apenet, nfp,
-    qnix, spin,
+    CardReport, CardSpec, Design, FailureKind, Log, LogLine, Logged, ProgramFailure, RefusedCommand, apenet,
+    nfp, qnix, spin,
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};

@@ -417,9 +417,8 @@ impl Messenger {
                 self.changed.notify_all();
             }
             EventKind::Received => {
-                if !self.take_message(event, (kind, id, low), path) {
-                    self.card.count(|counted| counted.unusable += 1);
-                }
+                let unusable = !self.take_message(event, (kind, id, low), path);
+                self.card.count(|counted| counted.unusable += u64::from(unusable));
             }
             EventKind::Refused(_, why) => self.fail(ApenetError::Refused { why, node: event.peer.node.0 }),
             _ => {}

@@ -145,6 +145,8 @@ pub struct Statistics {
     pub events_lost: u64,
     /// Messages given up because a packet of theirs never came.
     pub abandoned: u64,
+    /// Packets of replies to gets that had failed.
+    pub late: u64,
     /// Invalid or damaged packets.
     pub unusable: u64,
 }

@@ -210,7 +210,8 @@ impl Card {
                 continue;
             };
             let Some(incoming) = self.belongs(&header, &path) else {
-                self.count(|counted| counted.unusable += 1);
+                let late = header.kind == Kind::Reply && header.data < self.messages.get();
+                self.count(|counted| *if late { &mut counted.late } else { &mut counted.unusable } += 1);
                 self.free_slot(from);
                 continue;
             };
@@ -343,7 +344,8 @@ impl Card {
             (header.message(), u64::from(header.offset), u64::from(header.payload));
         let physical = header.physical && header.kind == Kind::Put;
         let address = incoming.address.wrapping_add(offset);
-        let range = Range { process: incoming.process, address, bytes, physical };
+        let whole = (incoming.address, incoming.header.bytes.into());
+        let range = Range { process: incoming.process, address, bytes, message: whole, physical };
         let region = match self.translate(range, &mut path).await {
             Ok(region) if !incoming.refused.get() => region,
             refused => {

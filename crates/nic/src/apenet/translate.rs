@@ -30,6 +30,8 @@ pub(super) struct Range {
     pub(super) address: u64,
     /// At least one.
     pub(super) bytes: u64,
+    /// First address and length of the whole message's, which have to be in one region.
+    pub(super) message: (u64, u64),
     /// Whether the address is a physical one.
     pub(super) physical: bool,
 }
@@ -60,12 +62,12 @@ impl Card {
     /// Translates the pages of a packet's bytes. The region stays registered as long as the result is held.
     ///
     /// # Errors
-    /// When the bytes are not in a region of the process; the time has passed all the same.
+    /// When the bytes of its message are not in a region of the process; the time has passed all the same.
     pub(super) async fn translate(&self, range: Range, path: &mut Path) -> Result<Hold, Refusal> {
-        let Range { process, address, bytes, physical } = range;
+        let Range { process, address, bytes, message: (start, all), physical } = range;
         let regions = &self.translation.regions;
         if physical {
-            return regions.hold(process, address, bytes);
+            return regions.hold(process, start, all);
         }
         let page = self.page(address);
         let mut at = address - address % page;
@@ -79,16 +81,15 @@ impl Card {
                 self.count(|counted| counted.tlb_misses += 1);
                 let time = self.spec.processor.translation;
                 self.process(time, (stages::TRANSLATION, stages::TRANSLATION_QUEUED), path).await;
-                let first = at.max(address);
                 // Registered when the processor looks at its table; it may have been deregistered since the miss.
-                let found = regions.hold(process, first, last.min(at + (page - 1)) - first + 1)?;
+                let found = regions.hold(process, start, all)?;
                 if found.region().page == page {
                     self.translation.tlb.borrow_mut().fill((process, at));
                 }
             }
             match at.checked_add(page) {
                 Some(next) if next <= last => at = next,
-                _ => return regions.hold(process, address, bytes),
+                _ => return regions.hold(process, start, all),
             }
         }
     }

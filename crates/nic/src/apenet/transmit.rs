@@ -180,8 +180,8 @@ impl Card {
         let bytes = left.min(page - source % page);
         let mut region = None;
         if bytes > 0 {
-            let range =
-                Range { process: request.to.process, address: source, bytes, physical: request.physical };
+            let (process, message) = (request.to.process, (request.address, request.bytes.into()));
+            let range = Range { process, address: source, bytes, message, physical: request.physical };
             match self.translate(range, &mut path).await {
                 Ok(hold) => region = Some(hold),
                 Err(why) => {
@@ -288,8 +288,9 @@ impl Card {
             read.wait_until(ready).await;
             let Some(packet) = outgoing.borrow_mut().pop_front() else { continue };
             let Some((mut payload, mut path)) = packet.ready.take() else { continue };
-            path.advance(Stage::SEND_QUEUED, self.sim.now());
             let (message, destination) = (packet.header.message(), packet.header.to.node);
+            self.transmit.left.waited(Stage::LINK_QUEUED, message, &mut path);
+            path.advance(Stage::SEND_QUEUED, self.sim.now());
             let label = Label { destination, message, offset: packet.header.offset.into() };
             let header = packet.header.emit(&mut payload);
             let whole = Packet { label, channel: Flow::Data(0), header, payload, path: path.clone() };

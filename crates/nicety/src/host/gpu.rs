@@ -37,7 +37,9 @@ impl Gpu {
     pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
         let allocation = self.gpu.memory.allocate(len).map_err(|_| {
             let memory = self.gpu.spec.memory;
-            Error::Program(format!("no {len} bytes are left of the {memory} of the graphics processor; raise gpu.memory"))
+            Error::Program(format!(
+                "no {len} bytes are left of the {memory} of the graphics processor; raise gpu.memory"
+            ))
         })?;
         self.host.inner.card.adopt(&allocation);
         Ok(Buffer { allocation, start: 0, len })

@@ -36,7 +36,8 @@ impl Rdma {
     /// When the number is 2^32 - 1, which is the library's own.
     pub fn process(&self, number: u32) -> Result<Rdma, Error> {
         let process = self.node.process(number);
-        let process = process.ok_or_else(|| Error::Input(format!("process {number} is the library's own")))?;
+        let process =
+            process.ok_or_else(|| Error::Input(format!("process {number} is the library's own")))?;
         Ok(Rdma { process, ..self.clone() })
     }
 

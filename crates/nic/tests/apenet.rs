@@ -1,0 +1,8 @@
+//! The APEnet+ card: times by hand, translation, protection, queues at their limits, and random traffic.
+
+mod gpu;
+mod limits;
+mod refusals;
+pub(crate) mod support;
+mod timing;
+mod traffic;

@@ -1,0 +1,217 @@
+//! What is refused, and reported at both ends.
+
+use super::support::{Rig, User};
+use nicety_nic::apenet::{ApenetError, EventKind, Refusal};
+use nicety_types::{Duration, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const LATER: Time = Time::from_ps(1_000_000_000);
+
+/// Process 0 of node 0 does something to a buffer of `bytes` bytes of node 1, of which process `owner` has registered the
+/// first 4096. Returns the refusal, and the buffer.
+fn refused<F>(owner: u32, act: impl FnOnce(User, u64) -> F + 'static) -> (Refusal, Vec<u8>)
+where
+    F: Future<Output = ()>,
+{
+    let mut rig = Rig::new(2, &[]);
+    let (address, found) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(None)));
+    let (there, buffer) = (address.clone(), address.clone());
+    rig.process(0, 0, async move |user| {
+        user.sim.until(LATER).await;
+        act(user, there.get()).await;
+    });
+    rig.process(1, owner, async move |user| {
+        let buffer = user.bytes(&[9; 8192]);
+        address.set(buffer.0);
+        user.register((buffer.0, 4096)).await.unwrap();
+    });
+    let seen = found.clone();
+    rig.process(1, 0, async move |user| {
+        let event = user.event().await.unwrap();
+        let EventKind::Rejected(why) = event.kind else { panic!("{event:?}") };
+        user.sim.delay(Duration::from_us(100)).await;
+        seen.set(Some((why, user.look((buffer.get(), 8192)))));
+    });
+    rig.run();
+    let counted = [0, 1].map(|node| rig.cards[node].statistics());
+    assert_eq!((counted[0].refused_elsewhere, counted[1].refused, counted[1].events_lost), (1, 1, 0));
+    found.take().unwrap()
+}
+
+/// Process 0's buffer of so many bytes with 1 in each, registered.
+async fn ones(user: &User, bytes: usize) -> (u64, u64) {
+    let buffer = user.bytes(&vec![1; bytes]);
+    user.register(buffer).await.unwrap();
+    buffer
+}
+
+#[test]
+fn puts_and_gets_outside_registered_memory_are_refused() {
+    for (owner, offset, bytes, why) in [
+        (0, 4096, 8, Refusal::Unregistered),
+        (0, 4092, 8, Refusal::Unregistered),
+        (0, 1 << 40, 100, Refusal::Unregistered),
+        // Of another process.
+        (4, 0, 8, Refusal::Foreign),
+    ] {
+        for get in [false, true] {
+            let (found, memory) = refused(owner, async move |user, there| {
+                let buffer = ones(&user, bytes).await;
+                let transfer = user.to(1, buffer, there + offset);
+                let operation =
+                    if get { user.get(transfer).await.unwrap() } else { user.put(transfer).await.unwrap() };
+                if !get {
+                    // The card has read it; the refusal comes later.
+                    assert_eq!(user.event().await.unwrap().kind, EventKind::Sent(operation));
+                }
+                let event = user.event().await.unwrap();
+                assert_eq!((event.kind, event.peer.node.0), (EventKind::Refused(operation, why), 1));
+                assert_eq!(user.look(buffer), vec![1; bytes]);
+            });
+            assert_eq!((found, memory), (why, vec![9; 8192]), "get: {get}");
+        }
+    }
+}
+
+#[test]
+fn a_put_that_runs_out_of_a_region_writes_nothing() {
+    let (found, memory) = refused(0, async move |user, there| {
+        let buffer = ones(&user, 8192).await;
+        let put = user.put(user.to(1, buffer, there)).await.unwrap();
+        let error = loop {
+            match user.wait(put).await {
+                Ok(event) => assert_eq!(event.kind, EventKind::Sent(put)),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, ApenetError::Refused { why: Refusal::Unregistered, node: 1 });
+    });
+    assert_eq!((found, memory), (Refusal::Unregistered, vec![9; 8192]));
+}
+
+#[test]
+fn streaming_buffers_run_out_and_may_be_too_short() {
+    for (posted, bytes, why) in [
+        (&[][..], 8, Refusal::NoBuffer),
+        (&[4096], 4097, Refusal::TooLong),
+        (&[64, 64], 64, Refusal::NoBuffer),
+    ] {
+        let mut rig = Rig::new(2, &[]);
+        let sends = if bytes == 64 { 3 } else { 1 };
+        rig.process(0, 0, async move |user| {
+            let buffer = ones(&user, bytes).await;
+            user.sim.until(LATER).await;
+            let mut last = None;
+            for _ in 0..sends {
+                last = Some(user.put(user.to(1, buffer, 0)).await.unwrap());
+            }
+            loop {
+                let event = user.event().await.unwrap();
+                if let EventKind::Refused(operation, found) = event.kind {
+                    assert_eq!((Some(operation), found), (last, why));
+                    break;
+                }
+            }
+        });
+        rig.process(1, 0, async move |user| {
+            let mut buffers = Vec::new();
+            for &room in posted {
+                let buffer = user.room(room);
+                user.register(buffer).await.unwrap();
+                user.stream(buffer).await.unwrap();
+                buffers.push(buffer);
+            }
+            // The refusal does not wait for the bytes of the others.
+            let mut came = Vec::new();
+            for _ in 0..sends {
+                let event = user.event().await.unwrap();
+                if event.kind == EventKind::Received {
+                    assert!(event.streaming);
+                    assert_eq!(user.look((event.address, event.bytes)), vec![1; bytes]);
+                    came.push(event.address);
+                } else {
+                    assert_eq!(event.kind, EventKind::Rejected(why));
+                }
+            }
+            let taken: Vec<u64> = buffers.iter().take(sends - 1).map(|buffer| buffer.0).collect();
+            assert_eq!(came, taken);
+        });
+        rig.run();
+    }
+}
+
+#[test]
+fn a_deregistration_waits_for_what_is_on_its_way_and_refuses_the_rest() {
+    let mut rig = Rig::new(2, &[]);
+    let address = Rc::new(Cell::new(0));
+    let there = address.clone();
+    rig.process(0, 0, async move |user| {
+        let buffer = ones(&user, 64 * 4096).await;
+        user.sim.until(LATER).await;
+        let put = user.put(user.to(1, buffer, there.get())).await.unwrap();
+        // Its own deregistration waits until the card has read it.
+        let end = user.clone();
+        let region = end.register(user.bytes(&[3; 8])).await.unwrap();
+        end.deregister(region).await.unwrap();
+        let sent = user.event().await.unwrap();
+        let refused = user.event().await.unwrap();
+        let expected = [EventKind::Sent(put), EventKind::Refused(put, Refusal::Unregistered)];
+        assert!(expected.contains(&sent.kind) && expected.contains(&refused.kind) && sent != refused);
+    });
+    rig.process(1, 0, async move |user| {
+        let buffer = user.room(64 * 4096);
+        address.set(buffer.0);
+        let region = user.register(buffer).await.unwrap();
+        user.sim.until(LATER + Duration::from_us(30)).await;
+        user.deregister(region).await.unwrap();
+        let before = user.look(buffer);
+        let written = before.iter().filter(|&&byte| byte == 1).count();
+        assert!(written > 0 && written < 64 * 4096 && written % 4096 == 0, "{written}");
+        user.sim.delay(Duration::from_us(500)).await;
+        assert_eq!(user.look(buffer), before, "nothing is written after the call");
+        assert_eq!(user.event().await.unwrap().kind, EventKind::Rejected(Refusal::Unregistered));
+        assert_eq!(user.deregister(region).await, Err(ApenetError::NoRegion { region: region.number }));
+    });
+    rig.run();
+    assert_eq!(rig.cards[1].registered(), (0, 0));
+}
+
+#[test]
+fn calls_with_what_is_not_registered_or_overlaps_are_refused() {
+    let mut rig = Rig::new(1, &["limits.regions=3", "limits.pages=8"]);
+    rig.process(0, 0, async |user| {
+        let (start, bytes) = user.room(12 * 4096);
+        let error = user.put(user.to(0, (start, 8), start)).await.unwrap_err();
+        assert!(error.to_string().contains("are not in a region that process 0 has registered"), "{error}");
+        assert_eq!(user.register((start, 0)).await, Err(ApenetError::Empty));
+        let outside = user.register((start, bytes + 1)).await.unwrap_err();
+        assert!(matches!(outside, ApenetError::Memory(_)));
+        let region = user.register((start + 100, 4096)).await.unwrap();
+        for (from, len) in
+            [(start, 101), (start + 100, 1), (start + 200, 8000), (start + 4195, 10), (start, bytes)]
+        {
+            let error = user.register((from, len)).await.unwrap_err();
+            assert_eq!(
+                error,
+                ApenetError::Overlap { address: from, bytes: len, region: start + 100, len: 4096 }
+            );
+        }
+        // Neighbours, also on the same page, and the same bytes in another process.
+        user.register((start, 100)).await.unwrap();
+        user.register((start + 4196, 4000)).await.unwrap();
+        assert_eq!(user.register((start + 8196, 8)).await, Err(ApenetError::Regions { limit: 3 }));
+        user.deregister(region).await.unwrap();
+        assert_eq!(
+            user.register((start + 8196, 5 * 4096)).await,
+            Err(ApenetError::Pages { pages: 6, left: 8 - 3 })
+        );
+        let error = user.put(user.to(1, (start, 8), start)).await.unwrap_err();
+        assert_eq!(error, ApenetError::NoNode { node: 1, nodes: 1 });
+        let error = user.put(user.to(0, (start, (1 << 30) + 1), start)).await.unwrap_err();
+        assert_eq!(error, ApenetError::Message { bytes: (1 << 30) + 1, limit: 1 << 30 });
+        // Nothing of it has changed anything.
+        assert_eq!(user.card.registered(), (2, 1 + 2));
+    });
+    rig.run();
+}

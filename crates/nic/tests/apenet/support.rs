@@ -1,0 +1,153 @@
+//! Hosts with their cards, and processes on them.
+
+use crate::support::PathCell;
+use nicety_fabric::{NetworkSpec, Symbol, Topology};
+use nicety_host::{Cpus, Gpu, Kernel, Memory};
+use nicety_kernel::{Config, RunError, Sim, Summary, World};
+use nicety_nic::apenet::{
+    ApenetError, ApenetSpec, Card, Endpoint, Event, Operation, Process, Region, Transfer,
+};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use nicety_types::{NodeId, Path, Recorder};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A shipped card, with overrides.
+pub fn spec_of(name: &str, overrides: &[&str]) -> Result<ApenetSpec, String> {
+    let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
+    let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
+    let (card, _) = nicety_nic::read(&spec).map_err(|errors| errors.to_string())?;
+    card.of::<ApenetSpec>().cloned().map_err(|wrong| wrong.to_string())
+}
+
+/// Nodes whose programs are added before the run.
+pub struct Rig {
+    pub world: World<Symbol>,
+    pub cards: Vec<Rc<Card>>,
+}
+
+impl Rig {
+    pub fn new(nodes: u32, overrides: &[&str]) -> Rig {
+        Rig::with_shards(nodes, overrides, 1)
+    }
+
+    pub fn with_shards(nodes: u32, overrides: &[&str], shards: usize) -> Rig {
+        let spec = Arc::new(spec_of("apenet-v5", overrides).unwrap());
+        let mut world = World::new(Config { seed: 1, shards, ..Config::default() });
+        let ids: Vec<_> = (0..nodes).map(|_| world.add_node()).collect();
+        let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch };
+        let topology = match nodes {
+            1 => Topology::Alone,
+            2 => Topology::Pair,
+            _ => Topology::Star,
+        };
+        let (ports, _) = topology.build(&mut world, &ids, &parts).unwrap();
+        let install = |(&id, port): (&NodeId, _)| {
+            let (sim, recorder) = (world.sim(id), Recorder::off());
+            let memory = Rc::new(Memory::new(spec.node.host.memory));
+            let gpu = spec.gpu.map(Gpu::new);
+            let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
+            let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
+            let memories = (memory, gpu.as_ref());
+            Card::install(&sim, spec.clone(), memories, kernel, port, nodes, &recorder).unwrap()
+        };
+        let cards = ids.iter().zip(ports).map(install).collect();
+        Rig { world, cards }
+    }
+
+    /// Starts a process.
+    pub fn process<F>(&mut self, node: u32, number: u32, program: impl FnOnce(User) -> F)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let sim = self.world.sim(NodeId(node));
+        let card = self.cards[node as usize].clone();
+        let process = card.process_of(number);
+        let path = Rc::new(PathCell::new(Path::from(sim.now())));
+        let user = User { sim: sim.clone(), card, process, path };
+        sim.spawn_program(format!("process {number} of node {node}"), program(user));
+    }
+
+    #[track_caller]
+    pub fn run(&mut self) -> Summary {
+        self.world.run().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn fail(&mut self) -> RunError {
+        self.world.run().unwrap_err()
+    }
+}
+
+/// A process's calls, with their path.
+#[derive(Clone)]
+pub struct User {
+    pub sim: Sim,
+    pub card: Rc<Card>,
+    pub process: Process,
+    pub path: Rc<PathCell>,
+}
+
+impl User {
+    async fn timed<T>(&self, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
+        let mut path = self.path.get();
+        let result = call(&mut path).await;
+        self.path.set(path);
+        result
+    }
+
+    pub fn restart(&self) {
+        self.path.set(Path::from(self.sim.now()));
+    }
+
+    /// So much host memory, zero.
+    pub fn room(&self, bytes: u64) -> (u64, u64) {
+        (self.card.host_memory().allocate(bytes).unwrap().address(), bytes)
+    }
+
+    /// Host memory with these bytes in it.
+    pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
+        let memory = self.card.host_memory().allocate(bytes.len() as u64).unwrap();
+        memory.bytes().unwrap().write(0, bytes);
+        (memory.address(), memory.len())
+    }
+
+    /// The present contents of memory.
+    pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
+        let gpu = self.card.gpu().filter(|_| address >= nicety_host::GPU_ADDRESSES);
+        let memory = gpu.map_or(self.card.host_memory(), |gpu| &gpu.memory);
+        memory.peek(address, bytes).unwrap().into_buffer().unwrap().to_vec()
+    }
+
+    pub async fn register(&self, (address, bytes): (u64, u64)) -> Result<Region, ApenetError> {
+        self.timed(async |path| self.process.register(address, bytes, path).await).await
+    }
+
+    pub async fn deregister(&self, region: Region) -> Result<(), ApenetError> {
+        self.timed(async |path| self.process.deregister(region, path).await).await
+    }
+
+    pub fn to(&self, node: u32, (local, bytes): (u64, u64), remote: u64) -> Transfer {
+        let peer = Endpoint { node: NodeId(node), process: self.process.number() };
+        Transfer { peer, local, remote, bytes, data: 7 }
+    }
+
+    pub async fn put(&self, transfer: Transfer) -> Result<Operation, ApenetError> {
+        self.timed(async |path| self.process.put(transfer, path).await).await
+    }
+
+    pub async fn get(&self, transfer: Transfer) -> Result<Operation, ApenetError> {
+        self.timed(async |path| self.process.get(transfer, path).await).await
+    }
+
+    pub async fn stream(&self, (address, bytes): (u64, u64)) -> Result<(), ApenetError> {
+        self.timed(async |path| self.process.post_streaming(address, bytes, path).await).await
+    }
+
+    pub async fn event(&self) -> Result<Event, ApenetError> {
+        self.timed(async |path| self.process.event(path).await).await
+    }
+
+    pub async fn wait(&self, operation: Operation) -> Result<Event, ApenetError> {
+        self.timed(async |path| self.process.wait(operation, path).await).await
+    }
+}

@@ -1,0 +1,173 @@
+//! Times by hand, to the picosecond, on a plain bus: 150 ns a crossing and 127 ps a byte. The link takes 200 ps a byte and
+//! 200 ns; header and footer are 64 B.
+
+use super::support::{Rig, User};
+use nicety_nic::apenet::{EventKind, Notify, stages};
+use nicety_nic::parts::stages::DMA_SETUP;
+use nicety_types::{Duration, Path, Stage, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const START: Time = Time::from_ps(1_000_000_000);
+const PLAIN: &str = "bus.kind=plain";
+
+/// What a test changes on the cards before a put.
+type Change = fn(&User);
+
+/// The path of a put, from its call to the notice of its receiver. If `warm`, the receiver's pages are in its TLB.
+fn put(bytes: u64, warm: bool, overrides: &[&str], change: Change) -> Path {
+    let mut rig = Rig::new(2, &[&[PLAIN], overrides].concat());
+    let (path, address) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0)));
+    let (there, seen) = (address.clone(), path.clone());
+    rig.process(0, 3, async move |user| {
+        let buffer = user.bytes(&vec![5; bytes as usize]);
+        user.register(buffer).await.unwrap();
+        user.sim.until(START).await;
+        change(&user);
+        user.restart();
+        let put = user.put(user.to(1, buffer, there.get())).await.unwrap();
+        assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
+    });
+    rig.process(1, 3, async move |user| {
+        let buffer = user.room(bytes);
+        address.set(buffer.0);
+        if warm {
+            user.register(buffer).await.unwrap();
+        } else {
+            user.process.set_up(buffer.0, bytes).unwrap();
+        }
+        change(&user);
+        let event = user.event().await.unwrap();
+        assert_eq!((event.kind, event.bytes, event.data), (EventKind::Received, bytes, 7));
+        assert_eq!(user.look(buffer), vec![5; bytes as usize]);
+        seen.set(Some(user.path.get()));
+    });
+    rig.run();
+    let path = path.take().unwrap();
+    assert_eq!(path.origin(), START);
+    path
+}
+
+fn ps(path: &Path) -> Vec<(&'static str, u64)> {
+    path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect()
+}
+
+fn stages(expected: &[(Stage, u64)]) -> Vec<(&'static str, u64)> {
+    expected.iter().map(|(stage, time)| (stage.name(), *time)).collect()
+}
+
+/// The stages before the engine, of a put of so many pages, and those behind the last byte.
+fn around(pages: u64) -> [Vec<(Stage, u64)>; 2] {
+    let before = vec![
+        (Stage::SYSTEM_CALL, 62_500),
+        (stages::DRIVER, 180_000 + pages * 40_000),
+        (Stage::POST, 65_000),
+        // A doorbell of 4 B.
+        (Stage::BUS, 508 + 150_000),
+        // Request, and descriptors of 32 B.
+        (stages::DESCRIPTOR, 150_000 + pages * 4064 + 150_000),
+    ];
+    [before, vec![(stages::EVENT, 90_000), (Stage::NOTICE, 65_000)]]
+}
+
+/// The event of 32 B behind the payload.
+const EVENT: u64 = 4064 + 150_000;
+
+#[test]
+fn a_put_of_8_bytes_by_hand() {
+    let [before, after] = around(1);
+    let tlb = [(stages::TLB, 124_000), (stages::TRANSLATION, 1_900_000)];
+    for warm in [true, false] {
+        let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 1016 + 150_000)];
+        // A word of payload.
+        let link = [(Stage::LINK, (32 + 64) * 200 + 200_000)];
+        let tlb = if warm { &tlb[..1] } else { &tlb };
+        let expected = [&before[..], &fetch, &link, tlb, &[(Stage::DEPOSIT, 1016 + EVENT)], &after].concat();
+        assert_eq!(ps(&put(8, warm, &[], |_| ())), stages(&expected), "warm: {warm}");
+    }
+    // A physical address skips the TLB.
+    let path = put(8, false, &[], |user| user.card.set_physical(true));
+    assert_eq!((path.total(stages::TLB), path.total(stages::TRANSLATION)), (Duration::ZERO, Duration::ZERO));
+}
+
+#[test]
+fn a_put_of_a_page_by_hand() {
+    let [before, after] = around(1);
+    let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 520_192 + 150_000)];
+    let rest = [(Stage::LINK, (4096 + 64) * 200 + 200_000), (stages::TLB, 124_000)];
+    let expected = [&before[..], &fetch, &rest, &[(Stage::DEPOSIT, 520_192 + EVENT)], &after].concat();
+    assert_eq!(ps(&put(4096, true, &[], |_| ())), stages(&expected));
+}
+
+#[test]
+fn a_put_of_three_pages_by_hand() {
+    // The link is the slowest: the first page is set up and read, three go over it, the last one is written.
+    let [before, after] = around(3);
+    let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 520_192 + 150_000)];
+    let rest = [(Stage::LINK, 3 * (4096 + 64) * 200 + 200_000), (stages::TLB, 124_000)];
+    let expected = [&before[..], &fetch, &rest, &[(Stage::DEPOSIT, 520_192 + EVENT)], &after].concat();
+    assert_eq!(ps(&put(3 * 4096, true, &[], |_| ())), stages(&expected));
+}
+
+#[test]
+fn one_engine_does_one_page_after_another() {
+    let total = |overrides: &[&str]| {
+        let path = put(3 * 4096, true, overrides, |_| ());
+        path.at().since(path.origin()).ps()
+    };
+    let [before, after] = around(3);
+    let around: u64 = before.iter().chain(&after).map(|(_, time)| time).sum();
+    let (read, write, link) = (598_000 + 300_000 + 520_192, 124_000 + 598_000 + 520_192, 4160 * 200);
+    assert_eq!(total(&[]), around + read + 3 * link + 200_000 + write + EVENT);
+    assert_eq!(total(&["dma.transmit_engines=1"]), around + 3 * read + link + 200_000 + write + EVENT);
+    // The first page comes when it has crossed the link.
+    assert_eq!(total(&["dma.receive_engines=1"]), around + read + link + 200_000 + 3 * write + EVENT);
+}
+
+#[test]
+fn an_interrupt_costs_its_handler_an_acknowledgement_and_a_wake_up() {
+    let path = put(8, true, &[], |user| user.card.set_notify(Notify::Interrupt));
+    let polled = put(8, true, &[], |_| ());
+    // The message crosses behind the event; handler, register of 4 B, copy, wake-up, notice.
+    let expected = 150_000 + 2_000_000 + 508 + 90_000 + 3_800_000 + 65_000;
+    let time = |path: &Path| path.at().since(path.origin()).ps();
+    assert_eq!(time(&path) - (time(&polled) - 65_000 - 90_000), expected);
+    assert_eq!(path.total(Stage::INTERRUPT), Duration::from_us(2));
+    assert_eq!(path.total(Stage::WAKE), Duration::from_ps(3_800_000));
+}
+
+#[test]
+fn misses_wait_for_each_other_and_for_registrations() {
+    // Two packets of a page each come at once from two hosts; the second one's miss waits for the first one's.
+    let mut rig = Rig::new(3, &[PLAIN]);
+    let (address, waits) = (Rc::new(Cell::new(0)), Rc::new(Cell::new((0, 0))));
+    for node in [0, 1] {
+        let there = address.clone();
+        rig.process(node, 0, async move |user| {
+            let buffer = user.bytes(&[1; 64]);
+            user.process.set_up(buffer.0, 64).unwrap();
+            user.sim.until(START).await;
+            user.restart();
+            user.put(user.to(2, buffer, there.get() + u64::from(node) * 4096)).await.unwrap();
+        });
+    }
+    let seen = waits.clone();
+    rig.process(2, 0, async move |user| {
+        let buffer = user.room(8192);
+        address.set(buffer.0);
+        user.process.set_up(buffer.0, 8192).unwrap();
+        let mut waited = [0; 2];
+        for wait in &mut waited {
+            user.restart();
+            user.event().await.unwrap();
+            *wait = user.path.get().total(stages::TRANSLATION_QUEUED).ps();
+        }
+        seen.set((waited[0], waited[1]));
+    });
+    rig.run();
+    let (first, second) = waits.get();
+    // Both heads are at the switch at once; the second packet follows the first by its 128 B there.
+    assert_eq!((first, second), (0, 1_900_000 - 128 * 200));
+    let counted = rig.cards[2].statistics();
+    assert_eq!((counted.tlb_hits, counted.tlb_misses, rig.cards[2].longest_queue()), (0, 2, 1));
+}
