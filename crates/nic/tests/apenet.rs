@@ -1,5 +1,6 @@
 //! The APEnet+ card: times by hand, translation, protection, queues at their limits, and random traffic.
 
+mod figures;
 mod gpu;
 mod limits;
 mod refusals;

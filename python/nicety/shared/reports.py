@@ -193,7 +193,7 @@ class NodeCounts:
         kernel: Entries into the host's operating system.
         failures: Failures on this node, as in `Run.failures`.
         refused_commands: Commands of handlers that the card refused; `failures` has these as texts.
-        card: Counts of the card, as `portals`, `channels` or `vni`; None if its design is none of nicety's.
+        card: Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is none of nicety's.
     """
 
     nic: str
@@ -202,7 +202,7 @@ class NodeCounts:
     kernel: KernelReport
     failures: list[Failure]
     refused_commands: list[RefusedCommand]
-    card: PortalsReport | ChannelReport | InterfaceReport | None
+    card: PortalsReport | ChannelReport | InterfaceReport | RdmaReport | None
 
 
 @dataclass(frozen=True)
@@ -305,6 +305,69 @@ class QueueReport:
     frames_received: int
     frames_unclaimed: int
     frames_waiting: int
+
+
+@dataclass(frozen=True)
+class RdmaReport:
+    """A card with RDMA: its counters, and how long its parts have worked.
+
+    Attributes:
+        puts: Puts posted.
+        sends: Sends into streaming buffers posted.
+        gets: Gets posted.
+        gets_served: Gets of others that came.
+        registrations: Regions registered by system calls.
+        doorbells: Writes to the doorbell register.
+        ring_full: Times that the transmit ring was full.
+        descriptors: Descriptors fetched.
+        fetches: Reads that fetched them.
+        packets_sent: Packets sent, over the link and to the card itself.
+        packets_received: Packets received.
+        flushed: Of these, packets dropped because the receive side was flushed.
+        tlb_hits: Pages that the TLB had.
+        tlb_misses: Pages that it did not have.
+        refused: Messages that this card refused.
+        refused_elsewhere: Messages of this card that others refused.
+        events: Events written.
+        events_lost: Events lost because a queue was full.
+        abandoned: Messages given up because a packet of theirs never came.
+        late: Packets of replies to gets that had failed.
+        unusable: Invalid or damaged packets.
+        transmit_busy_ps: How long the transmit engines have worked, all of them together, in picoseconds.
+        receive_busy_ps: How long the receive engines have worked, all of them together, in picoseconds.
+        processor_busy_ps: How long the embedded processor has worked, in picoseconds.
+        processor_queue: Most work that waited for the embedded processor at a time.
+        regions: Regions registered at the end, those of the library among them.
+        pages: Pages registered at the end.
+    """
+
+    puts: int
+    sends: int
+    gets: int
+    gets_served: int
+    registrations: int
+    doorbells: int
+    ring_full: int
+    descriptors: int
+    fetches: int
+    packets_sent: int
+    packets_received: int
+    flushed: int
+    tlb_hits: int
+    tlb_misses: int
+    refused: int
+    refused_elsewhere: int
+    events: int
+    events_lost: int
+    abandoned: int
+    late: int
+    unusable: int
+    transmit_busy_ps: int
+    receive_busy_ps: int
+    processor_busy_ps: int
+    processor_queue: int
+    regions: int
+    pages: int
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 use super::messages::{Messenger, Receiving};
 use super::spec::read_apenet;
-use super::{ApenetError, ApenetSpec, Card, LIBRARY, Process, Statistics, stages};
+use super::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts;
@@ -102,21 +102,29 @@ impl CardSpec for ApenetSpec {
     }
 
     fn protocol(&self) -> String {
-        "APEnet+ packets".to_owned()
+        // The library at the other end returns credits by the window.
+        format!("APEnet+ packets, {} messages ahead", self.messages.window)
     }
 
     fn packet_payload(&self) -> Option<u64> {
         Some(self.packet)
     }
 
+    fn eager(&self) -> Option<u64> {
+        Some(self.messages.eager)
+    }
+
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
-        let Seat { sim, nodes, memory, gpu, cpus, port, packet_payload, recorder, .. } = seat;
+        let Seat { sim, nodes, memory, gpu, cpus, port, packet_payload, eager, recorder, .. } = seat;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
-        let spec = match packet_payload {
-            Some(packet) if packet < self.packet => {
-                Arc::new(ApenetSpec { packet, ..ApenetSpec::clone(&self) })
-            }
-            _ => self,
+        let (packet, eager) = (packet_payload.unwrap_or(self.packet), eager.unwrap_or(self.messages.eager));
+        let spec = match packet < self.packet || eager < self.messages.eager {
+            true => Arc::new(ApenetSpec {
+                packet: packet.min(self.packet),
+                messages: MessagesSpec { eager: eager.min(self.messages.eager), ..self.messages },
+                ..ApenetSpec::clone(&self)
+            }),
+            false => self,
         };
         let card = Card::install(sim, spec, (memory.clone(), gpu), kernel, port, nodes, recorder)?;
         let messenger = Messenger::new(&card);

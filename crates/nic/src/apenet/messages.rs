@@ -6,8 +6,8 @@
 //! RTS, CTS and credits are empty puts: their address and data are for the other library.
 //!
 //! # Bounds
-//! A host has at most `messages.window` messages to each other host that no receive has taken, fewer where the event queue
-//! of the receiver could not hold those of all hosts; past that `send` waits. So neither streaming buffers nor events run out.
+//! A host has at most `messages.window` messages to each other host that no receive has taken, fewer where those of all hosts
+//! would be more than [`HELD`]; past that `send` waits. So neither streaming buffers nor events run out.
 //!
 //! | bits of the data | field |
 //! |---|---|
@@ -28,6 +28,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// Messages of all hosts together that no receive of a host has taken, unless there are more hosts. Each has four events at
+/// most: itself or its RTS, the CTS, its bytes, its credit.
+const HELD: u64 = 2048;
 /// Buffers that the library copies eager messages to.
 const COPIES: u64 = 64;
 /// Streaming buffers that are made at a time, when the first of them is used.
@@ -119,9 +122,7 @@ impl Messenger {
     pub(super) fn new(card: &Rc<Card>) -> Rc<Messenger> {
         let (sim, spec) = (&card.sim, &card.spec);
         let process = Process::new(card, LIBRARY);
-        // Of each message: itself, RTS or CTS, bytes, credits, and the sender's own event.
-        let events = spec.events.entries.min(spec.events.user) / (8 * u64::from(card.nodes));
-        let window = spec.messages.window.min(events).max(1);
+        let window = spec.messages.window.min(HELD / u64::from(card.nodes)).max(1);
         if spec.messages.eager > 0 {
             card.reserve_streaming(LIBRARY, window * u64::from(card.nodes), CHUNK, spec.messages.eager);
         }

@@ -32,10 +32,15 @@ impl Rig {
     }
 
     pub fn with_shards(nodes: u32, overrides: &[&str], shards: usize) -> Rig {
-        let spec = Arc::new(spec_of("apenet-v5", overrides).unwrap());
+        Rig::of("apenet-v5", nodes, overrides, shards)
+    }
+
+    /// Nodes with this card.
+    pub fn of(card: &str, nodes: u32, overrides: &[&str], shards: usize) -> Rig {
+        let spec = Arc::new(spec_of(card, overrides).unwrap());
         let mut world = World::new(Config { seed: 1, shards, ..Config::default() });
         let ids: Vec<_> = (0..nodes).map(|_| world.add_node()).collect();
-        let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch };
+        let parts = NetworkSpec { link: spec.node.link, switch: spec.node.switch, router: spec.node.router };
         let topology = match nodes {
             1 => Topology::Alone,
             2 => Topology::Pair,
@@ -102,6 +107,11 @@ impl User {
     /// So much host memory, zero.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.card.host_memory().allocate(bytes).unwrap().address(), bytes)
+    }
+
+    /// So much memory of the graphics processor, zero.
+    pub fn gpu_room(&self, bytes: u64) -> (u64, u64) {
+        (self.card.gpu().unwrap().memory.allocate(bytes).unwrap().address(), bytes)
     }
 
     /// Host memory with these bytes in it.
