@@ -56,7 +56,7 @@ fn a_schema_becomes_a_type() {
 
 /// The file of reports of runs, which have attributes.
 fn dataclasses(schemas: &[(String, Value)]) -> String {
-    let head = "\"\"\"What a run leaves on nodes, cards and links.\n\nMade of the types in Rust by \
+    let head = "\"\"\"Reports of nodes, cards and links after a run.\n\nMade of the types in Rust by \
                 `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ import \
                 annotations\n\nfrom dataclasses import dataclass\n";
     let class = |(name, schema): &(String, Value)| {

@@ -10,7 +10,7 @@ pub struct Route {
     pub port: usize,
     /// The virtual channel of the port's link; a control packet has none, and takes no notice.
     pub channel: u8,
-    /// What the next switch finds as [`Transit::mark`].
+    /// The mark for the next switch, which finds it as [`Transit::mark`].
     pub mark: u8,
 }
 

@@ -28,7 +28,7 @@ pub struct Transit {
     pub message: MessageId,
     /// Its flow control.
     pub channel: Channel,
-    /// What the routing of the switch before has written here; zero until then.
+    /// The mark of the routing at the switch before; zero until then.
     pub mark: u8,
     /// Length of the payload in bytes.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-"""What a run leaves on nodes, cards and links.
+"""Reports of nodes, cards and links after a run.
 
 Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.
 """

@@ -75,7 +75,7 @@ pub struct Saturation {
     pub nic: String,
     /// The pattern.
     pub pattern: &'static str,
-    /// What the most loaded link carries, in links' bandwidths, where every node that sends does so at a link's bandwidth:
+    /// The load of the most loaded link, in links' bandwidths, where every node that sends does so at a link's bandwidth:
     /// by walking all routes. Left out where they are too many, on a torus of more than 8192 nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_load_max: Option<f64>,
