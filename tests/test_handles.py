@@ -1,4 +1,4 @@
-"""Features of one design: `host.portals`, `host.channels` and `host.vni`."""
+"""Features of one design: `host.portals`, `host.channels`, `host.vni` and `host.rdma`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import pytest
 
 import nicety
 
-CARDS = {"portals": "spin-discrete", "channels": "nfp-4000", "vni": "qnix"}
+CARDS = {"portals": "spin-discrete", "channels": "nfp-4000", "vni": "qnix", "rdma": "apenet-v5"}
 """A card that has it, by the name of a handle."""
 
-DESIGNS = {"spin-discrete": "portals", "nfp-4000": "nfp", "qnix": "qnix"}
+DESIGNS = {"spin-discrete": "portals", "nfp-4000": "nfp", "qnix": "qnix", "apenet-v5": "apenet"}
+
+TYPES = {"portals": nicety.Portals, "channels": nicety.Channels, "vni": nicety.Vni, "rdma": nicety.Rdma}
 
 
 def asked(nic: str, what: str) -> object:
@@ -29,9 +31,7 @@ def test_a_host_has_what_its_card_has_and_says_of_the_rest_which_card_has_it(han
     for nic in CARDS.values():
         found = asked(nic, handle)
         if nic == CARDS[handle]:
-            assert isinstance(
-                found, {"portals": nicety.Portals, "channels": nicety.Channels, "vni": nicety.Vni}[handle]
-            )
+            assert isinstance(found, TYPES[handle])
             assert repr(found) == f"<{type(found).__name__} of rank 0>"
         else:
             assert isinstance(found, nicety.InputError)
@@ -57,6 +57,8 @@ def test_a_handle_is_made_once() -> None:
         ("start", "; write host.channels.start(...)"),
         ("open", "; write host.channels.open(...)"),
         ("vni_process", "; write host.vni.process(...)"),
+        ("register", "; write await host.rdma.register(...)"),
+        ("streaming", "; write host.rdma.streaming"),
         ("fly", ""),
         ("_portals", ""),
     ],

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
     from nicety.program.buffers import Buffer
+    from nicety.program.calls import Operation
     from nicety.program.channels.card import Channels
     from nicety.program.channels.channel import Alternative, Channel, Device
     from nicety.program.channels.processes import CardMemory, Process
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from nicety.program.portals.events import Count, Event
     from nicety.program.portals.handlers import Application, HpuMemory
     from nicety.program.reports import NodeReport
+    from nicety.program.rdma import Gpu, Rdma, RdmaEvent, RdmaProcess, Region
     from nicety.program.run import Run
-    from nicety.program.vni import Completed, Interface, Operation, Vni, VniProcess
+    from nicety.program.vni import Completed, Interface, Vni, VniProcess
     from nicety.shared.reports import (
         ApplicationReport,
         ChannelReport,
@@ -77,6 +79,7 @@ __all__ = [
     "Device",
     "Error",
     "Event",
+    "Gpu",
     "HandlerFailure",
     "HandlerTrap",
     "Handlers",
@@ -97,7 +100,11 @@ __all__ = [
     "ProcessReport",
     "Processes",
     "QueueReport",
+    "Rdma",
+    "RdmaEvent",
+    "RdmaProcess",
     "Received",
+    "Region",
     "Run",
     "RunError",
     "Table",
@@ -140,6 +147,7 @@ _HOMES = {
     "Device": "nicety.program.channels.channel",
     "Error": "nicety.errors",
     "Event": "nicety.program.portals.events",
+    "Gpu": "nicety.program.rdma",
     "HandlerFailure": "nicety.program.failures",
     "HandlerTrap": "nicety.errors",
     "Handlers": "nicety.build.sources",
@@ -151,7 +159,7 @@ _HOMES = {
     "KernelReport": "nicety.shared.reports",
     "MicroengineReport": "nicety.shared.reports",
     "NodeReport": "nicety.program.reports",
-    "Operation": "nicety.program.vni",
+    "Operation": "nicety.program.calls",
     "PendingRecv": "nicety.program.host",
     "Process": "nicety.program.channels.processes",
     "Portals": "nicety.program.portals.card",
@@ -160,7 +168,11 @@ _HOMES = {
     "ProcessReport": "nicety.shared.reports",
     "Processes": "nicety.build.sources",
     "QueueReport": "nicety.shared.reports",
+    "Rdma": "nicety.program.rdma",
+    "RdmaEvent": "nicety.program.rdma",
+    "RdmaProcess": "nicety.program.rdma",
     "Received": "nicety.program.host",
+    "Region": "nicety.program.rdma",
     "Run": "nicety.program.run",
     "RunError": "nicety.errors",
     "Table": "nicety.show.tables",

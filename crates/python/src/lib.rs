@@ -58,7 +58,7 @@ mod _native {
     #[pymodule_export]
     use crate::program::{
         Call, Calls, ChannelCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls, PortalsCalls,
-        ProcessCalls, Simulation,
+        ProcessCalls, RdmaCalls, Simulation,
     };
     #[pymodule_export]
     use crate::tables::{Recording, Table};

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from nicety.errors import InputError
 
 if TYPE_CHECKING:
     from nicety import _native
@@ -10,6 +13,20 @@ if TYPE_CHECKING:
 
 Loaded = dict[tuple["Handlers | Processes", str], int]
 """Programs for cards that a run has, and the numbers that commands know them by."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A transfer of a process that was posted, and may not have ended."""
+
+    number: int
+
+
+def operation_number(operation: Operation) -> int:
+    """The number of an operation, in commands."""
+    if not isinstance(operation, Operation):
+        raise InputError(f"an operation is what a call that posts a transfer gives, not {operation!r}")
+    return operation.number
 
 
 class CardCalls:

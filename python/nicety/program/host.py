@@ -13,6 +13,7 @@ from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.channels.card import Channels
 from nicety.program.portals.card import Portals
+from nicety.program.rdma import Gpu, Rdma
 from nicety.program.vni import Vni
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 class Host:
     """A host of a cluster, as its program sees it: what a host has with any card.
 
-    What only cards of one design have is behind `portals`, `channels` and `vni`. What is awaited takes virtual time;
+    What only cards of one design have is behind `portals`, `channels`, `vni` and `rdma`. What is awaited takes virtual time;
     what is not is set-up, and takes none.
     """
 
@@ -127,6 +128,26 @@ class Host:
         """
         self._require("vni")
         return Vni(self._calls)
+
+    @cached_property
+    def rdma(self) -> Rdma:
+        """RDMA between registered memories, where the card has it.
+
+        Raises:
+            InputError: where it does not; it says what the card has, and which cards have RDMA.
+        """
+        self._require("rdma")
+        return Rdma(self._calls)
+
+    @cached_property
+    def gpu(self) -> Gpu:
+        """The graphics processor of this host, where the card reaches its memory.
+
+        Raises:
+            InputError: where it does not; it says which cards do.
+        """
+        self._require("gpu")
+        return Gpu(self._calls)
 
     def _require(self, handle: str) -> None:
         try:
@@ -244,7 +265,7 @@ class Host:
         return f"<Host, rank {self.rank} of {self.ranks}>"
 
 
-_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni}
+_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni, "rdma": Rdma}
 """The interfaces that only cards of one design have, by the name that a host has for them."""
 
 _RENAMED = {"vni_process": ("vni", "process")}

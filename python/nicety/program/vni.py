@@ -25,6 +25,7 @@ from typing import Literal
 from nicety import _native
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
+from nicety.program.calls import Operation, operation_number
 from nicety.shared.checks import U32, whole
 
 How = Literal["auto", "pio", "pool", "copy", "translate"]
@@ -53,13 +54,6 @@ class Completed:
     tag: int
     length_bytes: int
     truncated: bool
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A send or receive that was posted, for `Interface.test` and `Interface.wait`."""
-
-    number: int
 
 
 class VniProcess:
@@ -157,7 +151,7 @@ class Interface:
         Raises:
             RunError: where the interface is not the process's, or it has no such operation.
         """
-        return self._calls.test(self._vni, _number(operation), Completed)
+        return self._calls.test(self._vni, operation_number(operation), Completed)
 
     def wait(self, operation: Operation) -> Awaitable[Completed]:
         """Wait for an operation's doorbell: how it ended.
@@ -165,16 +159,10 @@ class Interface:
         Raises:
             RunError: where the interface is not the process's, or it has no such operation.
         """
-        return self._calls.wait(self._vni, _number(operation), Completed)
+        return self._calls.wait(self._vni, operation_number(operation), Completed)
 
     def __repr__(self) -> str:
         return f"<Interface {self._number} of {self._process!r}>"
-
-
-def _number(operation: Operation) -> int:
-    if not isinstance(operation, Operation):
-        raise InputError(f"an operation is what send and receive give, not {operation!r}")
-    return operation.number
 
 
 def _endpoint(end: tuple[int, int], name: str) -> tuple[int, int]:

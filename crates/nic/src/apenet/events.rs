@@ -29,6 +29,27 @@ pub enum EventKind {
     Rejected(Refusal),
 }
 
+impl EventKind {
+    /// Its name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EventKind::Sent(_) => "sent",
+            EventKind::Fetched(_) => "fetched",
+            EventKind::Refused(..) => "refused",
+            EventKind::Received => "received",
+            EventKind::Rejected(_) => "rejected",
+        }
+    }
+
+    /// The reason, of a refusal.
+    pub const fn refusal(self) -> Option<Refusal> {
+        match self {
+            EventKind::Refused(_, why) | EventKind::Rejected(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
 /// An event of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {

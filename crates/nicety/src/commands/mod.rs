@@ -7,7 +7,7 @@
 //! Commands refer to objects, such as buffers, by the numbers in earlier outcomes.
 //!
 //! Each file has the commands about one subject, and carries them out on a [`Host`]: `messages.rs`, `portals.rs`,
-//! `handlers.rs`, `processes.rs`, `channels.rs` and `interfaces.rs`. `names.rs` parses the names of options and
+//! `handlers.rs`, `processes.rs`, `channels.rs`, `interfaces.rs` and `rdma.rs`. `names.rs` parses the names of options and
 //! operators.
 
 mod channels;
@@ -17,6 +17,7 @@ mod messages;
 pub mod names;
 mod portals;
 mod processes;
+mod rdma;
 
 pub use channels::{ChannelCall, Wanted};
 pub use handlers::{HandlerCall, HandlerSetup};
@@ -24,11 +25,13 @@ pub use interfaces::{InterfaceCall, InterfaceSetup};
 pub use messages::{Extent, MessageCall};
 pub use portals::{PortalsCall, PortalsSetup, Trigger};
 pub use processes::{ProcessCall, ProcessSetup};
+pub use rdma::{RdmaCall, RdmaSetup};
 
 use crate::{
     Buffer, Channel, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received,
 };
 use nicety_host::HostBytes;
+use nicety_nic::apenet::{self, Region};
 use nicety_nic::qnix::Completed;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event, Limits};
 use nicety_types::Time;
@@ -55,6 +58,8 @@ pub enum Setup {
     Processes(ProcessSetup),
     /// About processes of the host with interfaces of their own.
     Interfaces(InterfaceSetup),
+    /// About RDMA, and the memory of a graphics processor.
+    Rdma(RdmaSetup),
     /// Asks whether the host's card has this interface: [`Outcome::Nothing`] if it has.
     Has(Api),
 }
@@ -66,6 +71,8 @@ pub enum Api {
     Portals,
     Channels,
     Vni,
+    Rdma,
+    Gpu,
 }
 
 /// A command that takes virtual time.
@@ -83,6 +90,13 @@ pub enum Call {
     Channels(ChannelCall),
     /// About processes of the host with interfaces of their own.
     Interfaces(InterfaceCall),
+    /// RDMA of a process of the host.
+    Rdma {
+        /// The process.
+        process: u32,
+        /// The call.
+        call: RdmaCall,
+    },
 }
 
 /// A part of a buffer of the program's host.
@@ -128,6 +142,10 @@ pub enum Outcome {
     Selected(u32, Vec<u8>),
     /// The completion of a send or receive of an interface; none if it is pending.
     Completed(Option<Completed>),
+    /// A registered region.
+    Region(Region),
+    /// An event of a process with RDMA; none if none has come.
+    RdmaEvent(Option<apenet::Event>),
     /// The limits of a Portals card.
     Limits(Limits),
 }
@@ -253,9 +271,12 @@ impl Program {
             Setup::Handlers(setup) => self.set_up_handlers(setup),
             Setup::Processes(setup) => self.set_up_processes(setup),
             Setup::Interfaces(setup) => self.set_up_interfaces(setup),
+            Setup::Rdma(setup) => self.set_up_rdma(setup),
             Setup::Has(Api::Portals) => self.0.host.portals().map(|_| Outcome::Nothing),
             Setup::Has(Api::Channels) => self.0.host.channels().map(|_| Outcome::Nothing),
             Setup::Has(Api::Vni) => self.0.host.vni().map(|_| Outcome::Nothing),
+            Setup::Has(Api::Rdma) => self.0.host.rdma().map(|_| Outcome::Nothing),
+            Setup::Has(Api::Gpu) => self.0.host.gpu().map(|_| Outcome::Nothing),
         }
     }
 
@@ -291,6 +312,7 @@ impl Program {
             Call::Processes(call) => Box::pin(self.processes(host, call)),
             Call::Channels(call) => Box::pin(self.channels(host, call)),
             Call::Interfaces(call) => self.interfaces(host, call),
+            Call::Rdma { process, call } => self.rdma(host, process, call),
         }
     }
 

@@ -195,6 +195,8 @@ impl Calls {
             "portals" => Api::Portals,
             "channels" => Api::Channels,
             "vni" => Api::Vni,
+            "rdma" => Api::Rdma,
+            "gpu" => Api::Gpu,
             _ => return Err(InputError::new_err(format!("a host has no {name}"))),
         };
         self.0.set_up(Setup::Has(api)).map(drop)

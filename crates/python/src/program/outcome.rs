@@ -1,6 +1,7 @@
 //! Outcomes of commands as Python objects.
 
 use super::handle::Handle;
+use nicety::apenet::Refusal;
 use nicety::commands::Outcome;
 use nicety::portals::{Atomic, Event, Limits, List};
 use pyo3::prelude::*;
@@ -29,9 +30,11 @@ pub fn python<'py>(
             made(py, then, (received.source, received.tag, received.length).into_pyobject(py)?)
         }
         Outcome::Count(count) => made(py, then, (count.success, count.failure).into_pyobject(py)?),
-        Outcome::Reached(None) | Outcome::Event(None) | Outcome::Polled(None) | Outcome::Completed(None) => {
-            none()
-        }
+        Outcome::Reached(None)
+        | Outcome::Event(None)
+        | Outcome::Polled(None)
+        | Outcome::Completed(None)
+        | Outcome::RdmaEvent(None) => none(),
         Outcome::Reached(Some((ct, count))) => {
             let count = made(py, then, (count.success, count.failure).into_pyobject(py)?)?;
             Ok((ct.to_bits(), count).into_pyobject(py)?.into_any())
@@ -45,6 +48,22 @@ pub fn python<'py>(
         }
         Outcome::Completed(Some(done)) => {
             let parts = (done.peer.node.0, done.peer.vni, done.tag, done.bytes, done.truncated);
+            made(py, then, parts.into_pyobject(py)?)
+        }
+        Outcome::Region(region) => {
+            made(py, then, (region.number, region.address, region.bytes).into_pyobject(py)?)
+        }
+        Outcome::RdmaEvent(Some(event)) => {
+            let parts = (
+                event.kind.name(),
+                event.peer.node.0,
+                event.address,
+                event.bytes,
+                event.data,
+                event.streaming,
+                event.operation().map(|operation| operation.0),
+                event.kind.refusal().map(Refusal::name),
+            );
             made(py, then, parts.into_pyobject(py)?)
         }
         Outcome::Limits(limits) => Ok(limits_of(py, &limits)?.into_any()),

@@ -1,0 +1,234 @@
+"""RDMA in host programs: puts, gets and sends between registered memories, of hosts and graphics processors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nicety
+from sizes import examples
+
+
+def run(program: Any, nodes: int = 2, **options: Any) -> nicety.Run:
+    return nicety.Cluster(nodes, "apenet-v5", topology="pair" if nodes == 2 else "star", **options).run(program)
+
+
+def error_of(program: Any) -> str:
+    with pytest.raises(nicety.Error) as error:
+        run(program)
+    return str(error.value)
+
+
+def test_puts_gets_and_sends_move_bytes() -> None:
+    async def main(host: nicety.Host) -> list[nicety.RdmaEvent]:
+        rdma, other = host.rdma, 1 - host.rank
+        out, into, back, streaming = (host.alloc(10_000) for _ in range(4))
+        out.array[:] = host.rank + 1
+        region = await rdma.register(into)
+        for buffer in (out, back, streaming):
+            await rdma.register(buffer)
+        await rdma.post_streaming(streaming[:5000])
+        await rdma.post_streaming(streaming[5000:])
+        assert rdma.streaming == 2
+        await host.barrier()
+        put = await rdma.put(out[:9000], to=other, address=region.address + 100, data=7)
+        events = [await rdma.wait(put), await rdma.received()]
+        assert (into.array == [0] * 100 + [other + 1] * 9000 + [0] * 900).all()
+        await host.barrier()
+        get = await rdma.get(back, source=other, address=region.address)
+        events.append(await rdma.wait(get))
+        assert (back.array == [0] * 100 + [host.rank + 1] * 9000 + [0] * 900).all()
+        send = await rdma.send(out[:5000], to=other, data=9)
+        events += [await rdma.wait(send), await rdma.received()]
+        assert (streaming.array == [other + 1] * 5000 + [0] * 5000).all()
+        assert (rdma.streaming, await rdma.poll()) == (1, None)
+        assert events[1].address == region.address + 100
+        assert events[4].address == streaming.address
+        return events
+
+    events = run(main).results[0]
+    found = [(event.kind, event.rank, event.length_bytes, event.data, event.streaming) for event in events]
+    assert found == [
+        ("sent", 1, 9000, 7, False),
+        ("received", 1, 9000, 7, False),
+        ("fetched", 1, 10_000, 0, False),
+        ("sent", 1, 5000, 9, False),
+        ("received", 1, 5000, 9, True),
+    ]
+    assert [event.operation is None for event in events] == [False, True, False, False, True]
+
+
+def test_memory_of_graphics_processors_at_either_end() -> None:
+    async def main(host: nicety.Host) -> list[float]:
+        rdma, other, took = host.rdma, 1 - host.rank, []
+        buffers = [host.alloc(65_536), host.gpu.alloc(65_536)]
+        for buffer in buffers:
+            await rdma.register(buffer)
+        for source in buffers:
+            for sink in buffers:
+                source.array[:] = 10 * host.rank + len(took)
+                if sink is not source:
+                    sink.array[:] = 0
+                await host.barrier()
+                begun = host.now_ns
+                if host.rank == 0:
+                    await rdma.put(source, to=other, address=sink.address)
+                else:
+                    await rdma.received()
+                    assert (sink.array == len(took)).all()
+                took.append(host.now_ns - begun)
+                await host.barrier()
+        return took
+
+    host_host, host_gpu, gpu_host, gpu_gpu = run(main).results[1]
+    # Reading a graphics processor's memory is slower than reading the host's.
+    assert host_host < gpu_host
+    assert host_gpu < gpu_gpu
+
+
+def test_a_refused_put_is_reported_at_both_ends_and_writes_nothing() -> None:
+    async def main(host: nicety.Host) -> tuple[Any, ...]:
+        rdma = host.rdma
+        mine, theirs = host.alloc(4096), host.alloc(4096)
+        mine.array[:] = 5
+        await rdma.register(mine)
+        region = await rdma.register(theirs)
+        await rdma.deregister(region)
+        await host.rdma.process(3).register(theirs[:100])
+        await host.barrier()
+        if host.rank == 1:
+            first, second = await rdma.event(), await rdma.event()
+            assert not theirs.array.any()
+            return first, second
+        ends = []
+        for length in (4096, 100):
+            await rdma.put(mine[:length], to=1, address=region.address)
+            ends += [await rdma.event(), await rdma.event()]
+        return tuple(event for event in ends if event.kind == "refused")
+
+    results = run(main).results
+    assert [(event.kind, event.reason) for event in results[0]] == [("refused", "unregistered"), ("refused", "foreign")]
+    assert [(event.kind, event.reason) for event in results[1]] == [
+        ("rejected", "unregistered"),
+        ("rejected", "foreign"),
+    ]
+
+
+def test_waiting_for_a_refused_get_raises() -> None:
+    async def main(host: nicety.Host) -> None:
+        buffer = host.alloc(64)
+        await host.rdma.register(buffer)
+        await host.barrier()
+        if host.rank == 0:
+            await host.rdma.wait(await host.rdma.get(buffer, source=1, address=buffer.address + 4096))
+
+    assert error_of(main).startswith("rank 0: node 1 has refused the message: the bytes are not registered there")
+
+
+def test_polling_and_interrupts_differ_in_time_alone() -> None:
+    def program(notify: str) -> Any:
+        async def main(host: nicety.Host) -> float:
+            host.rdma.set_notify(notify)  # type: ignore[arg-type]
+            buffer = host.alloc(8)
+            region = await host.rdma.register(buffer)
+            await host.barrier()
+            if host.rank == 0:
+                await host.rdma.wait(await host.rdma.put(buffer, to=1, address=region.address))
+            else:
+                assert (await host.rdma.received()).length_bytes == 8
+            return host.now_ns
+
+        return main
+
+    polled, interrupted = (run(program(notify)).results[1] for notify in ("poll", "interrupt"))
+    assert polled < interrupted
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda host, buffer: host.rdma.put(buffer, to=2, address=8), "rank 2"),
+        (lambda host, buffer: host.rdma.put(buffer, to=1, address=0), "use send for that"),
+        (lambda host, buffer: host.rdma.put(buffer, to=1, address=4096), "register them first"),
+        (lambda host, buffer: host.rdma.put(buffer, to=1, address=-1), "address"),
+        (lambda host, buffer: host.rdma.send(buffer, to=1, data=1 << 64), "data"),
+        (lambda host, buffer: host.rdma.register(buffer[:0]), "register at least one"),
+        (lambda host, buffer: host.rdma.deregister(4), "a region is what register gives, not 4"),
+        (lambda host, buffer: host.rdma.wait(4), "an operation is what a call that posts a transfer gives, not 4"),
+        (lambda host, buffer: host.rdma.post_streaming(buffer), "register them first"),
+        (lambda host, buffer: host.rdma.process(2**32 - 1).event(), "the library's own"),
+        (lambda host, buffer: host.rdma.process(-1).event(), "number"),
+        (lambda host, buffer: host.rdma.set_notify("loud"), "notify is 'poll' or 'interrupt', not 'loud'"),
+        (lambda host, buffer: host.rdma.set_addressing("real"), "addressing is 'virtual' or 'physical', not 'real'"),
+        (lambda host, buffer: host.gpu.alloc(1 << 60), "raise gpu.memory"),
+        (lambda host, buffer: host.copy(host.gpu.alloc(64), buffer), "memory"),
+    ],
+)
+def test_mistakes_are_named(call: Any, says: str) -> None:
+    async def main(host: nicety.Host) -> None:
+        await call(host, host.alloc(64))
+
+    assert says in error_of(main)
+
+
+def test_overlapping_regions_are_refused() -> None:
+    async def main(host: nicety.Host) -> None:
+        buffer = host.alloc(8192)
+        await host.rdma.register(buffer[:5000])
+        await host.rdma.process(1).register(buffer)
+        await host.rdma.register(buffer[4999:])
+
+    assert "overlap the registered region of 5000 bytes" in error_of(main)
+
+
+def test_a_card_without_a_graphics_processor_says_which_has_one() -> None:
+    async def main(host: nicety.Host) -> None:
+        host.gpu.alloc(8)
+
+    with pytest.raises(nicety.InputError) as error:
+        nicety.Cluster(1, "qnix").run(main)
+    assert "host.gpu of rank 0, qnix" in str(error.value)
+    assert "for example apenet-v5" in str(error.value)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["put", "get", "send"]), st.integers(0, 3000), st.integers(0, 20_000)), max_size=8)
+)
+@examples(20)
+def test_any_transfers_move_every_byte(steps: list[tuple[str, int, int]]) -> None:
+    async def main(host: nicety.Host) -> None:
+        rdma = host.rdma
+        memory, target = host.alloc(24_000), host.alloc(24_000)
+        memory.array[:] = [(index * (host.rank + 3)) % 251 for index in range(24_000)]
+        await rdma.register(memory)
+        await rdma.register(target)
+        for step, (kind, offset, length) in enumerate(steps):
+            target.array[:] = 0
+            if kind == "send" and host.rank == 1:
+                await rdma.post_streaming(target[offset : offset + max(length, 1)])
+            await host.barrier()
+            if host.rank == 0:
+                part = memory[offset : offset + length]
+                if kind == "put":
+                    await rdma.wait(await rdma.put(part, to=1, address=target.address + offset, data=step))
+                elif kind == "send":
+                    await rdma.wait(await rdma.send(part, to=1, data=step))
+                else:
+                    into = target[offset : offset + length]
+                    await rdma.wait(await rdma.get(into, source=1, address=memory.address + offset))
+            elif kind != "get":
+                event = await rdma.received()
+                assert (event.length_bytes, event.data) == (length, step)
+            await host.barrier()
+            if host.rank == (0 if kind == "get" else 1):
+                factor = 4 if kind == "get" else 3
+                expected = [0] * 24_000
+                expected[offset : offset + length] = [
+                    (index * factor) % 251 for index in range(offset, offset + length)
+                ]
+                assert target.array.tolist() == expected
+
+    run(main)
