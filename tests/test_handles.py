@@ -72,8 +72,8 @@ def test_calls_asked_of_the_host_name_their_handle(nic: str, name: str, instead:
 
 def test_a_host_itself_has_what_every_card_has() -> None:
     common = {
-        "alloc", "barrier", "channels", "compute", "copy", "gather", "now_ns", "now_ps", "portals", "post_recv", "rank",
-        "ranks", "recv", "send", "vni",
+        "alloc", "barrier", "channels", "compute", "copy", "gather", "gpu", "now_ns", "now_ps", "portals", "post_recv",
+        "rank", "ranks", "rdma", "recv", "send", "vni",
     }  # fmt: skip
     assert {name for name in dir(nicety.Host) if not name.startswith("_")} == common
 
@@ -93,7 +93,12 @@ async def nothing(host: nicety.Host) -> None:
 
 @pytest.mark.parametrize("nic", CARDS.values())
 def test_a_nodes_report_has_what_its_card_did_by_the_same_name(nic: str) -> None:
-    kinds = {"portals": nicety.PortalsReport, "channels": nicety.ChannelReport, "vni": nicety.InterfaceReport}
+    kinds = {
+        "portals": nicety.PortalsReport,
+        "channels": nicety.ChannelReport,
+        "vni": nicety.InterfaceReport,
+        "rdma": nicety.RdmaReport,
+    }
     node = nicety.Cluster(1, nic).run(nothing).nodes[0]
     (own,) = (handle for handle in CARDS if CARDS[handle] == nic)
     assert isinstance(getattr(node, own), kinds[own])

@@ -92,7 +92,7 @@ def test_objects_of_another_process_are_refused() -> None:
             await interface.send(stranger.alloc((2 << 20) + 1), to=(1, 0))
         with pytest.raises(nicety.RunError, match="has no operation 77"):
             await interface.wait(nicety.Operation(77))
-        with pytest.raises(nicety.InputError, match="what send and receive give"):
+        with pytest.raises(nicety.InputError, match="what a call that posts a transfer gives"):
             await interface.test(3)  # type: ignore[arg-type]
 
     assert run(main).nodes[0].vni.refused == 3

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from nicety.program.portals.card import Portals
     from nicety.program.portals.events import Count, Event
     from nicety.program.portals.handlers import Application, HpuMemory
-    from nicety.program.reports import NodeReport
     from nicety.program.rdma import Gpu, Rdma, RdmaEvent, RdmaProcess, Region
+    from nicety.program.reports import NodeReport
     from nicety.program.run import Run
     from nicety.program.vni import Completed, Interface, Vni, VniProcess
     from nicety.shared.reports import (
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         PortReport,
         ProcessReport,
         QueueReport,
+        RdmaReport,
     )
     from nicety.show.stages import Breakdown
     from nicety.show.tables import Table
@@ -103,6 +104,7 @@ __all__ = [
     "Rdma",
     "RdmaEvent",
     "RdmaProcess",
+    "RdmaReport",
     "Received",
     "Region",
     "Run",
@@ -171,6 +173,7 @@ _HOMES = {
     "Rdma": "nicety.program.rdma",
     "RdmaEvent": "nicety.program.rdma",
     "RdmaProcess": "nicety.program.rdma",
+    "RdmaReport": "nicety.shared.reports",
     "Received": "nicety.program.host",
     "Region": "nicety.program.rdma",
     "Run": "nicety.program.run",

@@ -68,8 +68,8 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 class Host:
     """A host of a cluster, as its program sees it: what a host has with any card.
 
-    What only cards of one design have is behind `portals`, `channels`, `vni` and `rdma`. What is awaited takes virtual time;
-    what is not is set-up, and takes none.
+    What only cards of one design have is behind `portals`, `channels`, `vni` and `rdma`. What is awaited takes virtual
+    time; what is not is set-up, and takes none.
     """
 
     def __init__(self, calls: _native.Calls, loaded: Loaded, nic: str, uid: int) -> None:

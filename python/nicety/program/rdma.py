@@ -10,6 +10,8 @@
         put = await rdma.put(mine, to=other, address=region.address)
         await rdma.wait(put)
         return await rdma.received()
+
+Host and graphics processor have pages of their own size, and the card a TLB for both.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ Notify = Literal["poll", "interrupt"]
 RdmaEventKind = Literal["sent", "fetched", "refused", "received", "rejected"]
 """What an event says.
 
-`sent`: the card has read the bytes of a put or send, and the buffer may be used again. `fetched`: the bytes of a get are
-in its buffer. `refused`: the other end has refused a put, send or get of this process. `received`: the bytes of another
-process's put or send are in memory. `rejected`: a put, send or get of another process was refused here.
+`sent`: the card has read the bytes of a put or send, and the buffer may be used again. `fetched`: the bytes of a get
+are in its buffer. `refused`: the other end has refused a put, send or get of this process. `received`: the bytes of
+another process's put or send are in memory. `rejected`: a put, send or get of another process was refused here.
 """
 
 
