@@ -27,6 +27,7 @@ mod mode;
 mod pattern;
 pub mod pcsa;
 mod printed;
+mod rdma;
 pub mod registration;
 mod request;
 mod schemas;
@@ -37,6 +38,7 @@ pub use mode::Mode;
 use nicety_nic::SpinSpec;
 pub use pattern::Pattern;
 pub use printed::HandlerLines;
+pub use rdma::{Addressing, Memory as PutMemory, Notification, Puts};
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
 use request::{Chosen, Resolved, Side, answering};
 pub use schemas::{run_schemas, schemas};
@@ -174,6 +176,9 @@ pub struct Manifest {
     /// The faults of the network, as given, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
+    /// The options of mode put, if it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub puts: Option<Puts>,
     /// The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, ProgramManifest>,
@@ -356,7 +361,7 @@ fn measure(
 ) -> Result<Report, Error> {
     let (environment, printed) = &Printed::count(environment);
     let benchmark = request.benchmark;
-    let Resolved { cards, peer, pattern, topology, noise, faults } = request.resolve()?;
+    let Resolved { cards, peer, pattern, nodes, puts, topology, noise, faults } = request.resolve()?;
     let mut handlers: Vec<Vec<Loaded>> = Vec::new();
     for Chosen { card, modes, .. } in &cards {
         let answering = answering(card, peer.as_ref(), pattern);
@@ -386,7 +391,7 @@ fn measure(
                     log: environment.log.clone(),
                     allowed: Allowed::ALL,
                     recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
-                    ..cluster_of(card, peer.as_ref(), pattern.nodes())
+                    ..cluster_of(card, peer.as_ref(), nodes)
                 };
                 let point = Point {
                     cluster,
@@ -402,6 +407,8 @@ fn measure(
                     failures: RefCell::default(),
                 };
                 let row = match (benchmark, point.mode.posts_ahead()) {
+                    (Benchmark::Latency, _) if point.mode == Mode::Put => rdma::ping_pong(&point, &puts),
+                    (_, _) if point.mode == Mode::Put => rdma::windows(&point, &puts, benchmark),
                     (Benchmark::Latency, true) => interfaces::ping_pong(&point),
                     (Benchmark::Latency, false) => latency::measure(&point),
                     (_, true) => interfaces::windows(&point, benchmark),
@@ -435,6 +442,7 @@ fn measure(
             topology: topology.to_string(),
             noise: request.noise.clone(),
             faults: request.faults.clone(),
+            puts: cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put)).then_some(puts),
             compiler: BTreeMap::new(),
         },
         rows,

@@ -26,18 +26,21 @@ pub enum Mode {
     Dma,
     /// `send` and `recv` by DMA, with a copy to and from a Buffer Pool.
     Copy,
+    /// Puts between registered memories, on a card with RDMA.
+    Put,
     /// `send` and `recv` by DMA from and to buffers that are locked and translated for each message.
     Translate,
 }
 
 impl Mode {
     /// All modes, in the order of tables.
-    pub const ALL: [Mode; 10] = [
+    pub const ALL: [Mode; 11] = [
         Mode::Rdma,
         Mode::Portals4,
         Mode::SpinStore,
         Mode::SpinStream,
         Mode::Channels,
+        Mode::Put,
         Mode::Auto,
         Mode::Pio,
         Mode::Dma,
@@ -87,6 +90,7 @@ impl Mode {
             Mode::SpinStore => "spin-store",
             Mode::SpinStream => "spin-stream",
             Mode::Channels => "channels",
+            Mode::Put => "put",
             Mode::Auto => "auto",
             Mode::Pio => "pio",
             Mode::Dma => "dma",

@@ -1,9 +1,11 @@
 //! The request for a benchmark between hosts.
 
+use super::rdma::{ANSWER, Addressing, Memory, Notification, Puts};
 use super::{Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
 use nicety::{Error, Faults, Noise, Topology, faults};
 use nicety_nic::SpinSpec;
+use nicety_nic::apenet::ApenetSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +122,34 @@ pub struct Request {
     #[serde(default = "default_seed")]
     #[schemars(extend("description" = SEED))]
     pub seed: u64,
+    /// Of mode put: within one host, through its card.
+    #[serde(default)]
+    pub loopback: bool,
+    /// Of mode put: the memory that messages come from.
+    #[serde(default)]
+    #[schemars(extend("default" = "host"))]
+    pub source: Option<Memory>,
+    /// Of mode put: the memory that messages go to.
+    #[serde(default)]
+    #[schemars(extend("default" = "host"))]
+    pub sink: Option<Memory>,
+    /// Of mode put: the addresses that messages name; the card translates virtual ones.
+    #[serde(default)]
+    #[schemars(extend("default" = "virtual"))]
+    pub addressing: Option<Addressing>,
+    /// Of mode put: the receiver's card drops what comes, and a window ends at the sender. Not for latency.
+    #[serde(default)]
+    pub flush_receive: bool,
+    /// Of mode put: programs learn of events by polling; the card's spec decides if left out.
+    #[serde(default)]
+    pub poll: bool,
+    /// Of mode put: programs learn of events by interrupts.
+    #[serde(default)]
+    pub interrupt: bool,
+    /// Of mode put: bytes of the reply of a ping-pong, 8 if left out. Only for latency.
+    #[serde(default)]
+    #[schemars(range(max = LARGEST), extend("metavar" = "BYTES"))]
+    pub pong_size: Option<u64>,
     /// Whether the user's own handlers run instead of the library's.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
@@ -154,6 +184,9 @@ pub(super) struct Resolved {
     /// The card of every host but rank 0, if it is another one.
     pub(super) peer: Option<Card>,
     pub(super) pattern: Pattern,
+    /// Number of hosts.
+    pub(super) nodes: u32,
+    pub(super) puts: Puts,
     pub(super) topology: Topology,
     pub(super) noise: Option<Noise>,
     pub(super) faults: Faults,
@@ -177,6 +210,14 @@ impl Request {
             noise: None,
             faults: None,
             seed: default_seed(),
+            loopback: false,
+            source: None,
+            sink: None,
+            addressing: None,
+            flush_receive: false,
+            poll: false,
+            interrupt: false,
+            pong_size: None,
             handlers: false,
         }
     }
@@ -197,6 +238,7 @@ impl Request {
         let faults = self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default();
         let topology = match &self.topology {
             Some(name) => name.parse()?,
+            None if self.loopback => Topology::Alone,
             None => pattern.topology(),
         };
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
@@ -207,7 +249,7 @@ impl Request {
         let first = cards[0].1.spec.design();
         let mixed = cards.iter().any(|(_, card)| card.spec.design() != first);
         let choose = |(nic, card): (String, Card)| {
-            let modes = self.modes_of(&nic, &card, mixed)?;
+            let modes = self.modes_of(&nic, &card, mixed, pattern)?;
             Ok(Chosen { nic, card, modes })
         };
         let cards: Vec<Chosen> = cards.into_iter().map(choose).collect::<Result<_, Error>>()?;
@@ -244,8 +286,9 @@ impl Request {
         if let Some(window) = self.window.filter(|&w| w > MOST_WINDOW) {
             return wrong(format!("--window is at most {MOST_WINDOW}, not {window}"));
         }
+        let puts = self.puts(&cards, pattern, peer.is_some())?;
+        let nodes = if puts.loopback { 1 } else { pattern.nodes() };
         for Chosen { card, modes, .. } in &cards {
-            let nodes = pattern.nodes();
             topology.check(nodes as usize, &card.spec.node().switch).map_err(|error| {
                 Error::Input(match topology {
                     Topology::Pair => format!(
@@ -276,20 +319,24 @@ impl Request {
                 ));
             }
         }
-        Ok(Resolved { cards, peer, pattern, topology, noise, faults })
+        Ok(Resolved { cards, peer, pattern, nodes, puts, topology, noise, faults })
     }
 }
 
 impl Request {
     /// The modes of a card: those named, or all. With cards of several designs, each uses its natural mode, for
     /// comparison.
-    fn modes_of(&self, nic: &str, card: &Card, mixed: bool) -> Result<Vec<Mode>, Error> {
+    fn modes_of(&self, nic: &str, card: &Card, mixed: bool, pattern: Pattern) -> Result<Vec<Mode>, Error> {
         let design = card.spec.design();
         let wrong = |text: String| Err(Error::Input(text));
         let Some(names) = &self.modes else {
             if self.handlers {
                 card.spec.of::<SpinSpec>()?;
                 return Ok(vec![Mode::SpinStream]);
+            }
+            // By itself a card with RDMA is measured as its papers do it.
+            if !mixed && pattern == Pattern::Pair && card.spec.of::<ApenetSpec>().is_ok() {
+                return Ok(vec![Mode::Put]);
             }
             let natural = mixed || design.natural_mode().is_none();
             return Ok(if natural { vec![Mode::Auto] } else { Mode::of(design).to_vec() });
@@ -313,6 +360,67 @@ impl Request {
             ));
         }
         Ok(modes)
+    }
+}
+
+impl Request {
+    /// The options of mode put, which all cards must have if one of them is given.
+    fn puts(&self, cards: &[Chosen], pattern: Pattern, peer: bool) -> Result<Puts, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        let puts = cards.iter().all(|chosen| chosen.modes == [Mode::Put]);
+        let given = [
+            ("--loopback", self.loopback),
+            ("--source", self.source.is_some()),
+            ("--sink", self.sink.is_some()),
+            ("--addressing", self.addressing.is_some()),
+            ("--flush-receive", self.flush_receive),
+            ("--poll", self.poll),
+            ("--interrupt", self.interrupt),
+            ("--pong-size", self.pong_size.is_some()),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given && !puts) {
+            return wrong(format!(
+                "{name} is for mode put, which cards with RDMA have; write --nic apenet-v5"
+            ));
+        }
+        let put = cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put));
+        if put && pattern != Pattern::Pair {
+            return wrong(format!("mode put has one sender; write --mode auto for --pattern {pattern}"));
+        }
+        if self.poll && self.interrupt {
+            return wrong("programs learn of events by --poll or by --interrupt, not by both".into());
+        }
+        if self.loopback && peer {
+            return wrong("--loopback is within one host, which has no --peer".into());
+        }
+        let latency = self.benchmark == Benchmark::Latency;
+        if latency && self.flush_receive {
+            return wrong("--flush-receive: not for latency, since nothing would answer".into());
+        }
+        if !latency && self.pong_size.is_some() {
+            return wrong("--pong-size is for latency".into());
+        }
+        if let Some(size) = self.pong_size.filter(|&size| size > LARGEST) {
+            return wrong(format!("--pong-size is at most {LARGEST}, not {size}"));
+        }
+        let gpu = [self.source, self.sink].contains(&Some(Memory::Gpu));
+        if let Some(Chosen { nic, .. }) = cards.iter().find(|chosen| gpu && chosen.card.spec.gpu().is_none())
+        {
+            return wrong(format!("the spec of {nic} has no section [gpu], so it reaches no memory of one"));
+        }
+        Ok(Puts {
+            loopback: self.loopback,
+            source: self.source.unwrap_or_default(),
+            sink: self.sink.unwrap_or_default(),
+            addressing: self.addressing.unwrap_or_default(),
+            flush_receive: self.flush_receive,
+            notify: match (self.poll, self.interrupt) {
+                (true, _) => Some(Notification::Poll),
+                (_, true) => Some(Notification::Interrupt),
+                _ => None,
+            },
+            pong_size_bytes: self.pong_size.unwrap_or(ANSWER),
+        })
     }
 }
 

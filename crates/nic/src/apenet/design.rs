@@ -75,6 +75,10 @@ impl Design for Rdma {
         "RDMA"
     }
 
+    fn modes(&self) -> &'static [&'static str] {
+        &["put"]
+    }
+
     fn stages(&self) -> Vec<Stage> {
         [stages::STAGES, parts::stages::ENGINE, parts::stages::GPU_MEMORY].concat()
     }

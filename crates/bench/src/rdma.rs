@@ -1,0 +1,287 @@
+//! Latency and windows of puts between registered memories, as the papers on APEnet+ measure them.
+//!
+//! - A ping-pong answers each put with one of a size of its own (`pong_size`), so that only one way changes with the
+//!   message. The latency is half of the round trip.
+//! - All puts of a window go from one buffer to one other, and only the last is answered: the window ends with the
+//!   answer. Where the receiver drops what comes (`flush_receive`), it ends when the sender's card has read all bytes.
+//!
+//! In loop-back a host puts into its own memory, through its card.
+
+use super::latency::{self, Measured};
+use super::pattern::Direction;
+use super::stream::{self, Shared};
+use super::{Benchmark, Meter, Point, Row};
+use nicety::apenet::Notify;
+use nicety::{Buffer, Error, Host, Rdma};
+use nicety_kernel::Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Bytes of the answer to a window, and of a pong unless given.
+pub(super) const ANSWER: u64 = 8;
+
+/// The memory at one end of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// The host's.
+    #[default]
+    Host,
+    /// Its graphics processor's.
+    Gpu,
+}
+
+/// The addresses that puts name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Addressing {
+    /// Virtual ones, which the card translates.
+    #[default]
+    Virtual,
+    /// Physical ones.
+    Physical,
+}
+
+/// How programs learn of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Notification {
+    /// They poll.
+    Poll,
+    /// By interrupts.
+    Interrupt,
+}
+
+/// The options of puts, as used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Puts {
+    /// Whether they are within one host, through its card.
+    pub loopback: bool,
+    /// The memory that messages come from.
+    pub source: Memory,
+    /// The memory that messages go to.
+    pub sink: Memory,
+    /// The addresses that they name.
+    pub addressing: Addressing,
+    /// Whether the receiver's card drops what comes.
+    pub flush_receive: bool,
+    /// How programs learn of events; None if the card's spec decides.
+    pub notify: Option<Notification>,
+    /// Bytes of the reply of a ping-pong.
+    pub pong_size_bytes: u64,
+}
+
+impl Puts {
+    /// The rank that receives.
+    const fn target(&self) -> u32 {
+        if self.loopback { 0 } else { 1 }
+    }
+
+    fn set_up(&self, rdma: &Rdma) {
+        rdma.set_physical(self.addressing == Addressing::Physical);
+        match self.notify {
+            Some(Notification::Poll) => rdma.set_notify(Notify::Poll),
+            Some(Notification::Interrupt) => rdma.set_notify(Notify::Interrupt),
+            None => {}
+        }
+    }
+}
+
+/// Memory of a host, at least a byte of it.
+fn memory(host: &Host, kind: Memory, bytes: u64) -> Result<Buffer, Error> {
+    match kind {
+        Memory::Host => host.alloc(bytes.max(1)),
+        Memory::Gpu => host.gpu()?.alloc(bytes.max(1)),
+    }
+}
+
+/// Buffers of both ends, which are known there before a run begins.
+#[derive(Clone)]
+struct Ends {
+    out: Buffer,
+    sink: Buffer,
+    /// The answer at its sender, and where it goes.
+    answer: Buffer,
+    back: Buffer,
+}
+
+impl Ends {
+    fn new(sender: &Host, receiver: &Host, puts: &Puts, size: u64, answer: u64) -> Result<Ends, Error> {
+        Ok(Ends {
+            out: memory(sender, puts.source, size)?,
+            sink: memory(receiver, puts.sink, size)?,
+            answer: memory(receiver, Memory::Host, answer)?,
+            back: memory(sender, Memory::Host, answer)?,
+        })
+    }
+}
+
+/// Half a round trip.
+pub(super) fn ping_pong(point: &Point<'_>, puts: &Puts) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let meter = Meter::new(&cluster);
+    let (size, pong) = (point.size, puts.pong_size_bytes);
+    let ends = Ends::new(cluster.host(0), cluster.host(puts.target()), puts, size, pong)?;
+    let result = Rc::new(RefCell::new(Measured::default()));
+    let (measured, warm) = (result.clone(), meter.clone());
+    let (warmup, rounds, puts) = (point.warmup, point.warmup + point.iterations, *puts);
+    if !puts.loopback {
+        let ends = ends.clone();
+        cluster.program(1, move |host| async move {
+            let rdma = host.rdma()?;
+            puts.set_up(&rdma);
+            rdma.register(&ends.sink).await?;
+            rdma.register(&ends.answer).await?;
+            host.barrier().await;
+            for _ in 0..rounds {
+                rdma.received().await?;
+                let answer = ends.answer.slice(0, pong)?;
+                let posted = rdma.put(&answer, 0, ends.back.address(), 0).await?;
+                rdma.wait(posted).await?;
+            }
+            Ok(())
+        });
+    }
+    cluster.program(0, move |host| async move {
+        let rdma = host.rdma()?;
+        puts.set_up(&rdma);
+        rdma.register(&ends.out).await?;
+        rdma.register(&ends.back).await?;
+        if puts.loopback {
+            rdma.register(&ends.sink).await?;
+            rdma.register(&ends.answer).await?;
+        }
+        let (mut rng, mut bytes) = (host.rng("ping-pong payload"), vec![0; size as usize]);
+        host.barrier().await;
+        for round in 0..rounds {
+            rng.fill(&mut bytes);
+            ends.out.write(0, &bytes);
+            let begun = host.now();
+            host.restart_path();
+            let out = ends.out.slice(0, size)?;
+            let put = rdma.put(&out, puts.target(), ends.sink.address(), 0).await?;
+            let mut posted = vec![put];
+            if puts.loopback {
+                rdma.received().await?;
+                let answer = ends.answer.slice(0, pong)?;
+                posted.push(rdma.put(&answer, 0, ends.back.address(), 0).await?);
+            }
+            rdma.received().await?;
+            let (now, path) = (host.now(), host.path());
+            if round >= warmup {
+                measured.borrow_mut().add(now.since(begun), &path, now);
+            }
+            if round + 1 == warmup {
+                warm.warm();
+            }
+            for put in posted {
+                rdma.wait(put).await?;
+            }
+            check(&ends.sink, &bytes, round)?;
+        }
+        Ok(())
+    });
+    point.run(&mut cluster)?;
+    latency::row(point, &meter, &[direction(&puts)], &[result])
+}
+
+/// A window of puts.
+pub(super) fn windows(point: &Point<'_>, puts: &Puts, benchmark: Benchmark) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let meter = Meter::new(&cluster);
+    let (size, window) = (point.size, point.window);
+    let ends = Ends::new(cluster.host(0), cluster.host(puts.target()), puts, size, ANSWER)?;
+    let flow = Shared::default();
+    let (windows, warm) = (flow.clone(), meter.clone());
+    let (warmup, rounds, puts) = (point.warmup, point.warmup + point.iterations, *puts);
+    if !puts.loopback {
+        let ends = ends.clone();
+        cluster.program(1, move |host| async move {
+            let rdma = host.rdma()?;
+            puts.set_up(&rdma);
+            rdma.set_flushed(puts.flush_receive);
+            rdma.register(&ends.sink).await?;
+            rdma.register(&ends.answer).await?;
+            host.barrier().await;
+            for _ in 0..if puts.flush_receive { 0 } else { rounds } {
+                for _ in 0..window {
+                    rdma.received().await?;
+                }
+                let posted = rdma.put(&ends.answer, 0, ends.back.address(), 0).await?;
+                rdma.wait(posted).await?;
+            }
+            Ok(())
+        });
+    }
+    cluster.program(0, move |host| async move {
+        let rdma = host.rdma()?;
+        puts.set_up(&rdma);
+        if puts.loopback {
+            rdma.set_flushed(puts.flush_receive);
+        }
+        rdma.register(&ends.out).await?;
+        rdma.register(&ends.back).await?;
+        if puts.loopback {
+            rdma.register(&ends.sink).await?;
+        }
+        let mut rng: Rng = host.rng("window payload");
+        let mut bytes = vec![0; size as usize];
+        host.barrier().await;
+        for round in 0..rounds {
+            rng.fill(&mut bytes);
+            ends.out.write(0, &bytes);
+            windows.borrow_mut().begun.push(host.now());
+            let mut posted = Vec::with_capacity(window as usize);
+            for _ in 0..window {
+                let out = ends.out.slice(0, size)?;
+                posted.push(rdma.put(&out, puts.target(), ends.sink.address(), 0).await?);
+            }
+            match (puts.flush_receive, puts.loopback) {
+                (true, _) => {
+                    for put in posted.drain(..) {
+                        rdma.wait(put).await?;
+                    }
+                }
+                (false, false) => drop(rdma.received().await?),
+                (false, true) => {
+                    for _ in 0..window {
+                        rdma.received().await?;
+                    }
+                }
+            }
+            windows.borrow_mut().ended.push(host.now());
+            if round + 1 == warmup {
+                warm.warm();
+            }
+            for put in posted {
+                rdma.wait(put).await?;
+            }
+            if !puts.flush_receive {
+                check(&ends.sink, &bytes, round)?;
+            }
+        }
+        Ok(())
+    });
+    point.run(&mut cluster)?;
+    let row = stream::row(point, benchmark, &meter, &[(direction(&puts), flow)])?;
+    // Bytes that the receiver dropped were not checked.
+    Ok(Row { verified: row.verified && !puts.flush_receive, ..row })
+}
+
+const fn direction(puts: &Puts) -> Direction {
+    Direction { source: 0, target: puts.target() }
+}
+
+/// Checks the bytes of a round. Only an observer sees another host's memory.
+fn check(sink: &Buffer, sent: &[u8], round: u64) -> Result<(), Error> {
+    let found = sink.read(0, sent.len() as u64);
+    match found.iter().zip(sent).position(|(a, b)| a != b) {
+        None => Ok(()),
+        Some(at) => Err(Error::Program(format!(
+            "round {round} left wrong bytes in the receiver's memory from byte {at} on: {:#04x} instead of {:#04x}",
+            found[at], sent[at]
+        ))),
+    }
+}
