@@ -127,15 +127,15 @@ pub struct Request {
     pub loopback: bool,
     /// Of mode put: the memory that messages come from.
     #[serde(default)]
-    #[schemars(extend("default" = "host"))]
+    #[schemars(extend("metavar" = "host|gpu", "default" = "host"))]
     pub source: Option<Memory>,
     /// Of mode put: the memory that messages go to.
     #[serde(default)]
-    #[schemars(extend("default" = "host"))]
+    #[schemars(extend("metavar" = "host|gpu", "default" = "host"))]
     pub sink: Option<Memory>,
     /// Of mode put: the addresses that messages name; the card translates virtual ones.
     #[serde(default)]
-    #[schemars(extend("default" = "virtual"))]
+    #[schemars(extend("metavar" = "virtual|physical", "default" = "virtual"))]
     pub addressing: Option<Addressing>,
     /// Of mode put: the receiver's card drops what comes, and a window ends at the sender. Not for latency.
     #[serde(default)]
@@ -146,9 +146,9 @@ pub struct Request {
     /// Of mode put: programs learn of events by interrupts.
     #[serde(default)]
     pub interrupt: bool,
-    /// Of mode put: bytes of the reply of a ping-pong, 8 if left out. Only for latency.
+    /// Of mode put: bytes of the reply of a ping-pong, 8 if left out.
     #[serde(default)]
-    #[schemars(range(max = LARGEST), extend("metavar" = "BYTES"))]
+    #[schemars(range(max = LARGEST), extend("metavar" = "BYTES", "only" = "latency"))]
     pub pong_size: Option<u64>,
     /// Whether the user's own handlers run instead of the library's.
     #[serde(default)]

@@ -169,7 +169,7 @@ impl Bus {
     pub async fn deposit(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         let sim = match &self.0 {
             Kind::Plain { sim, .. } => sim,
-            Kind::Pcie(link) => link.sim(),
+            Kind::Pcie(link) => return link.deposit(message, address, bytes, path).await,
             Kind::Pci(bus) => return bus.deposit(message, address, bytes, path).await,
         };
         let handover = self.write(message, address, bytes, path);

@@ -12,7 +12,7 @@ from nicety.cli.options import Json, Seed
 
 
 def _reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms or qnix.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms, qnix or apenet.")],
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A folder for a page, pictures and the data behind them.")
     ] = None,

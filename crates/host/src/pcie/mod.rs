@@ -40,7 +40,7 @@
 //!   the burst. The bandwidth it takes is the same, its place is not. The credits it brings come as if it had
 //!   not waited for a TLP.
 //! - The bytes that the host pushes for one message, and those that the card writes at once, are one burst:
-//!   others wait for its end. Reads mix, request by request.
+//!   others wait for its end. Reads mix, request by request, and so do writes of which others take turns.
 //! - A packet that is read goes on once the host has answered its last request (`Transfer::packet`).
 //! - Relaxed ordering, ID-based ordering, virtual channels but one, locked and I/O requests.
 //! - A 64-bit atomic operation is timed as a read of 8 bytes; its request does not carry the operand.
@@ -187,14 +187,36 @@ impl Link {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency_to_card }
     }
 
-    /// The clock.
-    pub(crate) const fn sim(&self) -> &Sim {
-        &self.sim
-    }
-
     /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory.
     pub(crate) fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         self.write_as(Some(message), address, bytes, path)
+    }
+
+    /// As [`Link::write`], TLP by TLP: those of other writes, and requests, take turns with them. Returns when the last has
+    /// left.
+    pub(crate) async fn deposit(
+        &self,
+        message: MessageId,
+        address: u64,
+        bytes: u64,
+        mut path: Path,
+    ) -> Handover {
+        let mut first = true;
+        for piece in split::requests(address, bytes, self.spec.mps) {
+            let from = if first { path.at() } else { self.sim.now() };
+            let sent = self.send(Way::ToHost, from, Class::Posted, piece.padded);
+            if first {
+                self.waited(Way::ToHost, Some(message), sent, &mut path, DEPOSIT);
+                first = false;
+            } else {
+                path.advance(DEPOSIT.1, sent.start);
+            }
+            self.used(Way::ToHost, sent.start, sent.end, Some(message), DEPOSIT.0);
+            path.advance(DEPOSIT.0, sent.end);
+            self.sim.until(sent.end).await;
+        }
+        let landed = path.at() + self.spec.latency_to_host;
+        Handover { path, landed }
     }
 
     /// The card writes an event or a counter. Returns the path up to the instant at which the host can see it.

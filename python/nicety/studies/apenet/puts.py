@@ -1,0 +1,274 @@
+"""Puts between registered memories: the TLB's knees, engines, GPU memory, and latency."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from nicety.bench.messages import run_benchmark
+from nicety.shared.ranges import format_size
+from nicety.shared.types import Report, Row
+from nicety.show.columns import fixed
+from nicety.studies.claims import Ours
+from nicety.studies.study import Measured, Options, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CARD = "apenet-v5"
+OLDER = "apenet-v4"
+_PAGE = 4096
+_MI = 1 << 20
+_LARGE = 4 * _MI
+"""The longest message of the paper's curves."""
+_KEEPS = 0.95
+"""A bandwidth that keeps this share of the best one so far has not fallen."""
+_SAME = 0.99
+"""Bandwidths as close as this are the same: the phases of engines beside each other are worth as much."""
+_GPU_KEEPS = 0.99
+"""The same with GPU pages: a page that misses is one of sixteen packets, so that bandwidth falls by a little only."""
+_FLAT = 1.1
+"""How much longer the longest small message may take than the shortest where latency is called flat."""
+_SMALL = (8, 64, 128, 256)
+_MEMORIES = ("host", "gpu")
+
+
+@lru_cache(maxsize=64)
+def _bandwidth(options: Options, nic: str, sizes: tuple[int, ...], changes: tuple[tuple[str, Any], ...] = ()) -> Report:
+    """Windows of puts; `changes` are further options of the benchmark."""
+    given: dict[str, Any] = dict(changes)
+    return run_benchmark("bandwidth", nics=nic, sizes=sizes, iterations=1, window=8, seed=options.seed, **given)
+
+
+def _rates(options: Options, nic: str, sizes: tuple[int, ...], **changes: Any) -> dict[int, float]:
+    """Bytes a second, by size."""
+    rows = _bandwidth(options, nic, sizes, tuple(sorted(changes.items())))["rows"]
+    return {row["size_bytes"]: row["bandwidth_bytes_per_s"] for row in rows}
+
+
+@lru_cache(maxsize=16)
+def _latency(options: Options, sizes: tuple[int, ...], changes: tuple[tuple[str, Any], ...] = ()) -> dict[int, Row]:
+    given: dict[str, Any] = dict(changes)
+    report = run_benchmark("latency", nics=CARD, sizes=sizes, seed=options.seed, **given)
+    return {row["size_bytes"]: row for row in report["rows"]}
+
+
+def _stage(row: Row, name: str) -> float:
+    return sum(stage["ns"] for stage in row["stages"] if stage["stage"] == name)
+
+
+def _doubling(first: int, last: int) -> tuple[int, ...]:
+    return tuple(first << step for step in range((last // first).bit_length()))
+
+
+def _knee(rates: dict[int, float], keeps: float = _KEEPS) -> int | None:
+    """The longest message before bandwidth falls; None where it does not."""
+    best, before = 0.0, None
+    for size, rate in sorted(rates.items()):
+        if rate < keeps * best:
+            return before
+        best, before = max(best, rate), size
+    return None
+
+
+def _fall(rates: dict[int, float]) -> str:
+    """How far bandwidth has fallen at the longest message."""
+    return f"{fixed(100 * (1 - rates[max(rates)] / max(rates.values())), 1)}%"
+
+
+def parts(options: Options) -> Measured:
+    """The card's parts by themselves."""
+    transmit = _rates(options, CARD, (_LARGE,), flush_receive=True)[_LARGE]
+    # More transmit engines than the card has feed its receive side.
+    fed = _rates(options, CARD, (_LARGE,), overrides=("dma.transmit_engines=4",), peer=CARD, addressing="physical")[
+        _LARGE
+    ]
+    small, page = (_latency(options, (size,), (("pong_size", size),))[size] for size in (8, _PAGE))
+    link = (_PAGE - 8) / (_stage(page, "link") - _stage(small, "link"))
+    missed = _latency(options, (2 * _PAGE,), (("overrides", ("tlb.entries=1",)), ("pong_size", 2 * _PAGE)))[2 * _PAGE]
+    return Measured(
+        {
+            "transmit-peak": Ours(round(transmit / 1e9, 3), why="the set-up of an engine is in whole ns"),
+            "receive-peak": Ours(
+                round(fed / 1e9, 3), why="the link's 5 GB/s carry 64 B of header and footer with each page"
+            ),
+            "link": Ours(round(link, 3)),
+            "tlb-hit": Ours(round(_stage(small, "tlb"), 3)),
+            "tlb-miss": Ours(round(_stage(missed, "translation") / 1000, 3)),
+        }
+    )
+
+
+def tlb(options: Options) -> Measured:
+    """Where translations begin to miss."""
+    sizes = _doubling(64 << 10, _LARGE)
+    long = _doubling(_MI if options.quick else 256 << 10, 32 * _MI)
+    curves = {
+        "v5": _rates(options, CARD, sizes, loopback=True),
+        "v5, physical": _rates(options, CARD, sizes, loopback=True, addressing="physical"),
+        "v4": _rates(options, OLDER, sizes, loopback=True),
+        "v4, physical": _rates(options, OLDER, sizes, loopback=True, addressing="physical"),
+        "v5, 64 entries": _rates(options, CARD, sizes, loopback=True, overrides=("tlb.entries=64",)),
+    }
+    gpu = {
+        "v5": _rates(options, CARD, long, loopback=True, sink="gpu"),
+        "v4": _rates(options, OLDER, long, loopback=True, sink="gpu"),
+    }
+    knees = {name: _knee(rates) for name, rates in curves.items()}
+    far = {name: _knee(rates, _GPU_KEEPS) for name, rates in gpu.items()}
+    near = {
+        name: _knee({size: rate for size, rate in rates.items() if size <= sizes[-1]}) for name, rates in gpu.items()
+    }
+    never_below = all(
+        curves[f"{card}, physical"][size] > _SAME * curves[card][size] for card in ("v5", "v4") for size in sizes
+    )
+    same = all(
+        abs(curves["v5, 64 entries"][size] / curves["v5"][size] - 1) < 1 - _KEEPS
+        for size in sizes
+        if size <= (knees["v5, 64 entries"] or 0) or size > (knees["v5"] or 0)
+    )
+
+    def figure() -> Figure:
+        from nicety.show.curves import figure_of
+        from nicety.show.lines import Curve
+
+        shown = {**curves, "v5, GPU pages": gpu["v5"], "v4, GPU pages": gpu["v4"]}
+        lines = [
+            Curve(name, {size: rate / 1e9 for size, rate in rates.items()}, number)
+            for number, (name, rates) in enumerate(shown.items())
+        ]
+        return figure_of(lines, title="Loop-back: bandwidth by message size", x="Message (B)", y="GB/s")
+
+    return Measured(
+        {
+            "knee": Ours((knees["v5"] or 0) / _MI),
+            "knee-older": Ours((knees["v4"] or 0) / _MI),
+            "gpu-none": Ours(
+                near["v4"] is None and near["v5"] is None,
+                f"version 4 falls beyond {_text(near['v4'])}, version 5 beyond {_text(near['v5'])}, up to "
+                f"{_text(sizes[-1])}",
+            ),
+            "gpu-knee": Ours(far == {"v5": 16 * _MI, "v4": 4 * _MI}, f"{_text(far['v5'])} and {_text(far['v4'])}"),
+            "physical": Ours(never_below and knees["v5, physical"] is None and knees["v4, physical"] is None),
+            "point": Ours(
+                same and knees["v5, 64 entries"] == knees["v4"],
+                f"with 64 entries version 5 falls beyond {_text(knees['v5, 64 entries'])}, to the same bandwidth",
+            ),
+        },
+        tables=[
+            _by_size("TLB", "Bandwidth in loop-back, host pages (GB/s)", curves),
+            _by_size("TLB", "The same to pages of a GPU (GB/s)", gpu),
+        ],
+        figures={"tlb": ("Bandwidth by message size, with two TLBs and without", figure)},
+        data={"tlb": _bandwidth(options, CARD, sizes, (("loopback", True),))},
+    )
+
+
+def engines(options: Options) -> Measured:
+    """One and two engines, with the receive side and without."""
+    sizes = _doubling(_PAGE, _MI)
+    curves = {
+        "two nodes": _rates(options, CARD, sizes),
+        "one receive engine": _rates(options, CARD, sizes, overrides=("dma.receive_engines=1",)),
+        "one transmit engine": _rates(options, CARD, sizes, overrides=("dma.transmit_engines=1",)),
+        "flushed": _rates(options, CARD, sizes, flush_receive=True),
+        "flushed, one transmit engine": _rates(
+            options, CARD, sizes, flush_receive=True, overrides=("dma.transmit_engines=1",)
+        ),
+        "loop-back": _rates(options, CARD, sizes, loopback=True),
+        "loop-back, one receive engine": _rates(
+            options, CARD, sizes, loopback=True, overrides=("dma.receive_engines=1",)
+        ),
+    }
+
+    def above(first: str, second: str) -> bool:
+        return all(curves[first][size] > curves[second][size] for size in sizes)
+
+    return Measured(
+        {
+            "two-receive": Ours(
+                above("two nodes", "one receive engine") and above("loop-back", "loop-back, one receive engine")
+            ),
+            "two-transmit": Ours(above("flushed", "flushed, one transmit engine")),
+            "receive-limits": Ours(
+                above("flushed", "two nodes") and above("flushed", "loop-back"),
+                f"{fixed(curves['flushed'][_MI] / 1e9, 2)} GB/s, and {fixed(curves['loop-back'][_MI] / 1e9, 2)} in "
+                f"loop-back, {fixed(curves['two nodes'][_MI] / 1e9, 2)} between two nodes, at 1 MiB",
+            ),
+            "engines": Ours(None, "the table below"),
+        },
+        tables=[_by_size("Engines", "Bandwidth by message size (GB/s)", curves)],
+    )
+
+
+def memories(options: Options) -> Measured:
+    """Host and GPU memory at both ends."""
+    sizes = _doubling(_PAGE, _LARGE)
+    curves = {
+        f"{source} to {sink}": _rates(options, CARD, sizes, source=source, sink=sink)
+        for source in _MEMORIES
+        for sink in _MEMORIES
+    }
+    slower = all(
+        curves[f"gpu to {sink}"][size] < curves[f"host to {sink}"][size] for sink in _MEMORIES for size in sizes
+    )
+    return Measured(
+        {"gpu-read": Ours(slower), "memories": Ours(None, "the table below")},
+        tables=[_by_size("Memories", "Bandwidth between two nodes (GB/s)", curves)],
+    )
+
+
+def latency(options: Options) -> Measured:
+    """Small messages, with a pong of 8 bytes."""
+    sizes = (*_SMALL, 1024, _PAGE)
+    curves = {
+        f"{source} to {sink}": {
+            size: row["latency_ns"]
+            for size, row in _latency(options, sizes, (("sink", sink), ("source", source))).items()
+        }
+        for source in _MEMORIES
+        for sink in _MEMORIES
+    }
+    small = [curves["host to host"][size] for size in _SMALL]
+    interrupt = _latency(options, (8,), (("interrupt", True),))[8]["latency_ns"]
+    rows = [
+        ["Message", *curves],
+        *([_text(size), *(fixed(curve[size] / 1000, 2) for curve in curves.values())] for size in sizes),
+    ]
+    return Measured(
+        {
+            "flat": Ours(
+                max(small) < _FLAT * min(small),
+                f"{fixed(min(small) / 1000, 2)} to {fixed(max(small) / 1000, 2)} us from {_SMALL[0]} to {_SMALL[-1]} B",
+            ),
+            "latency": Ours(
+                round(small[0] / 1000, 3),
+                why=f"ours polls; by interrupts it takes {fixed(interrupt / 1000, 2)} us, and from and to GPU memory "
+                f"{fixed(curves['gpu to gpu'][8] / 1000, 2)}; the driver's steps have no source",
+            ),
+            "latency-memories": Ours(None, "the table below"),
+        },
+        tables=[
+            Table(
+                section="Latency", title="Latency with a pong of 8 B from host to host memory (us)", rows=rows, note=""
+            )
+        ],
+    )
+
+
+def _by_size(section: str, title: str, curves: dict[str, dict[int, float]]) -> Table:
+    """Bandwidths of curves over the same sizes."""
+    sizes = next(iter(curves.values()))
+    rows = [
+        ["Message", *curves],
+        *([_text(size), *(fixed(rates[size] / 1e9, 2) for rates in curves.values())] for size in sizes),
+    ]
+    return Table(section=section, title=title, rows=rows, note="")
+
+
+def _text(size: int | None) -> str:
+    """As people write it: 512 B, 4 KiB."""
+    if size is None:
+        return "no size"
+    shown = format_size(size)
+    return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"
