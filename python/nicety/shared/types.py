@@ -31,6 +31,10 @@ class NetworkOptions(TypedDict, total=False):
     topology: Annotated[str | None, Option(metavar="NAME")]
 
 
+Addressing = Literal["virtual", "physical"]
+"""The addresses that puts name."""
+
+
 class CardManifest(TypedDict):
     """The identification of a card in a report's manifest.
 
@@ -535,6 +539,10 @@ class Manifest(TypedDict):
     compiler: NotRequired[dict[str, ProgramManifest]]
 
 
+Memory = Literal["host", "gpu"]
+"""The memory at one end of a message."""
+
+
 MessagesBenchmark = Literal["latency", "bandwidth", "message-rate"]
 """A benchmark."""
 
@@ -551,6 +559,7 @@ class MessagesManifest(TypedDict):
         compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
         faults: The faults of the network, as given, if there are any.
         peer: The card of every host but rank 0, if it is another one.
+        puts: The options of mode put, if it was measured.
     """
 
     specs: dict[str, CardManifest]
@@ -561,6 +570,11 @@ class MessagesManifest(TypedDict):
     compiler: NotRequired[dict[str, ProgramManifest]]
     faults: NotRequired[str]
     peer: NotRequired[PeerManifest]
+    puts: NotRequired[Puts]
+
+
+Notification = Literal["poll", "interrupt"]
+"""How programs learn of events."""
 
 
 class PacketFates(TypedDict):
@@ -630,6 +644,28 @@ class ProgramManifest(TypedDict):
     sha256: NotRequired[str]
     source: NotRequired[str]
     sources: NotRequired[list[SourceManifest]]
+
+
+class Puts(TypedDict):
+    """The options of puts, as used.
+
+    Attributes:
+        loopback: Whether they are within one host, through its card.
+        source: The memory that messages come from.
+        sink: The memory that messages go to.
+        addressing: The addresses that they name.
+        flush_receive: Whether the receiver's card drops what comes.
+        notify: How programs learn of events; None if the card's spec decides.
+        pong_size_bytes: Bytes of the reply of a ping-pong.
+    """
+
+    loopback: bool
+    source: Memory
+    sink: Memory
+    addressing: Addressing
+    flush_receive: bool
+    notify: Notification | None
+    pong_size_bytes: int
 
 
 class RefusedCommand(TypedDict):
@@ -1270,13 +1306,22 @@ class MessagesOptions(NetworkOptions, total=False):
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         sizes: Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
+        addressing: Of mode put: the addresses that messages name; the card translates virtual ones.
+        flush_receive: Of mode put: the receiver's card drops what comes, and a window ends at the sender. Not for
+            latency.
+        interrupt: Of mode put: programs learn of events by interrupts.
         iterations: Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer
             than 64 KiB.
+        loopback: Of mode put: within one host, through its card.
         modes: Modes, which say what answers, for example rdma or spin-stream; all modes of the card if left out.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         pattern: `pair`: rank 0 sends to rank 1; `bidirectional`: both send at once; or `incast:N`: N hosts send to one
             more at once.
         peer: The card of every host but rank 0, if it is another one; overrides do not change it.
+        poll: Of mode put: programs learn of events by polling; the card's spec decides if left out.
+        pong_size: Of mode put: bytes of the reply of a ping-pong, 8 if left out.
+        sink: Of mode put: the memory that messages go to.
+        source: Of mode put: the memory that messages come from.
         warmup: Round trips or windows before these.
         window: Messages in flight at once; not for latency.
     """
@@ -1285,11 +1330,19 @@ class MessagesOptions(NetworkOptions, total=False):
     sizes: Required[
         Annotated[Numbers, Option(usual={"bandwidth": "8:4Mi", "latency": "8:4Mi", "message-rate": "8:4Ki"})]
     ]
+    addressing: Annotated[Addressing | None, Option(default="virtual", metavar="virtual|physical")]
+    flush_receive: Annotated[bool | None, Option(default=False)]
+    interrupt: Annotated[bool | None, Option(default=False)]
     iterations: Annotated[int | None, Option(least=1, most=10000000)]
+    loopback: Annotated[bool | None, Option(default=False)]
     modes: Annotated[Names | None, Option(metavar="M[,N]", example="rdma")]
     overrides: Annotated[Overrides | None, Option()]
     pattern: Annotated[str | None, Option(default="pair", metavar="PATTERN")]
     peer: Annotated[Place | None, Option(metavar="NIC")]
+    poll: Annotated[bool | None, Option(default=False)]
+    pong_size: Annotated[int | None, Option(most=2147483648, metavar="BYTES", only="latency")]
+    sink: Annotated[Memory | None, Option(default="host", metavar="host|gpu")]
+    source: Annotated[Memory | None, Option(default="host", metavar="host|gpu")]
     warmup: Annotated[int | None, Option(default=1, most=10000000)]
     window: Annotated[int | None, Option(default=64, least=1, most=65536)]
 
