@@ -4,10 +4,11 @@
 //! one is full first: at the fraction 1 / load, traffic saturates at the latest (Dally and Towles, section 3.3).
 
 use super::pattern::Pattern;
+use nicety::Error;
 use nicety_fabric::TorusShape;
 
 /// Most pairs of nodes whose routes are walked.
-const MOST_PAIRS: u64 = 1 << 26;
+const MOST_PAIRS: u64 = 1 << 24;
 
 /// The loads of all links.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,11 +23,18 @@ pub(super) struct ChannelLoads {
 
 impl ChannelLoads {
     /// Those of a pattern; none where they are routes of too many pairs.
-    pub(super) fn of(pattern: Pattern, shape: &TorusShape) -> Option<ChannelLoads> {
+    ///
+    /// # Errors
+    /// An interrupt, which is asked for at every node.
+    pub(super) fn of(
+        pattern: Pattern,
+        shape: &TorusShape,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<ChannelLoads>, Error> {
         let hosts = shape.hosts();
         let to_all = pattern.only(shape, 0).is_none();
         if to_all && u64::from(hosts) * u64::from(hosts) > MOST_PAIRS {
-            return None;
+            return Ok(None);
         }
         // Packets on each link, of which a node sends `each`: one to each destination.
         let mut packets = vec![0u64; 6 * hosts as usize];
@@ -38,6 +46,9 @@ impl ChannelLoads {
             }
         };
         for from in 0..hosts {
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
             match pattern.only(shape, from) {
                 Some(to) if to == from => continue,
                 Some(to) => walk(from, to),
@@ -49,11 +60,11 @@ impl ChannelLoads {
         let used = shape.sizes().iter().filter(|&&size| size > 1).count() as u64;
         let links = 2 * used * u64::from(hosts);
         let share = |packets: u64, of: u64| packets as f64 / of as f64;
-        Some(ChannelLoads {
+        Ok(Some(ChannelLoads {
             mean: share(hops, each * links),
             max: share(packets.into_iter().max().unwrap_or(0), each),
             hops: share(hops, each * senders),
-        })
+        }))
     }
 
     /// The load, as a fraction of a link's bandwidth, at which the first link is full: one of these, or a node's own, to
@@ -70,7 +81,7 @@ mod tests {
 
     fn loads(pattern: Pattern, sizes: &[u32]) -> ChannelLoads {
         let shape = Torus::new(sizes).unwrap().shape(sizes.iter().product::<u32>() as usize).unwrap();
-        ChannelLoads::of(pattern, &shape).unwrap()
+        ChannelLoads::of(pattern, &shape, &|| false).unwrap().unwrap()
     }
 
     #[test]
@@ -111,7 +122,9 @@ mod tests {
     #[test]
     fn routes_of_very_many_pairs_are_not_walked() {
         let shape = Torus::new(&[32, 32, 16]).unwrap().shape(1 << 14).unwrap();
-        assert_eq!(ChannelLoads::of(Pattern::Uniform, &shape), None);
-        assert!(ChannelLoads::of(Pattern::Transpose, &shape).is_some());
+        let of = |pattern, interrupted: bool| ChannelLoads::of(pattern, &shape, &|| interrupted);
+        assert_eq!(of(Pattern::Uniform, false).unwrap(), None);
+        assert!(of(Pattern::Neighbour, false).unwrap().is_some());
+        assert!(matches!(of(Pattern::Neighbour, true), Err(Error::Interrupted)));
     }
 }

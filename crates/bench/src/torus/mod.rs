@@ -76,7 +76,7 @@ pub struct Saturation {
     /// The pattern.
     pub pattern: &'static str,
     /// The load of the most loaded link, in links' bandwidths, where every node that sends does so at a link's bandwidth:
-    /// by walking all routes. Left out where they are too many, on a torus of more than 8192 nodes.
+    /// by walking all routes. Left out where they are too many, on a torus of more than 4096 nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_load_max: Option<f64>,
     /// The mean over all links.
@@ -145,9 +145,12 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let resolved = request.resolve()?;
     let total = resolved.cards.len() * resolved.patterns.len() * resolved.loads.len() * PARTS;
     (environment.progress)(0, total);
+    let interrupted = || environment.interrupt.as_ref().is_some_and(|set| set.load(Ordering::Relaxed));
+    let channels = |&pattern: &Pattern| ChannelLoads::of(pattern, &resolved.shape, &interrupted);
+    let channels: Vec<_> = resolved.patterns.iter().map(channels).collect::<Result<_, _>>()?;
     let (mut rows, mut saturation) = (Vec::new(), Vec::new());
     for (nic, card) in &resolved.cards {
-        for &pattern in &resolved.patterns {
+        for (&pattern, &loads) in resolved.patterns.iter().zip(&channels) {
             let first = rows.len();
             for &load in &resolved.loads {
                 let tell = |part: usize| (environment.progress)(rows.len() * PARTS + part, total);
@@ -157,7 +160,6 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
                 let place = || format!("{nic}, {} at load {load}", pattern.name());
                 rows.push(row.map_err(|error| error.inside(&place()))?);
             }
-            let loads = ChannelLoads::of(pattern, &resolved.shape);
             saturation.push(saturation_of(nic, pattern, loads, &rows[first..]));
         }
     }
