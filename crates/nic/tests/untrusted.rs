@@ -1,6 +1,7 @@
 //! Arbitrary input from a link neither makes a card panic nor costs it a slot of its packet buffer: invalid packets
 //! are dropped and counted, and valid ones are processed as before.
 
+mod apenet;
 mod forger;
 mod nfp;
 mod qnix;

@@ -6,5 +6,6 @@ mod itself;
 mod messages;
 mod mixed;
 mod portals;
+mod rdma;
 mod recording;
 mod threads;

@@ -1,7 +1,8 @@
 //! The receive path: packets from the link, translation, host memory, events.
 //!
 //! An engine takes a packet, has its address translated, and writes it. So packets of one message may be written at a time,
-//! and its event is written behind the last of them.
+//! and its event is written behind the last of them. Events of puts and sends of one node are in the order in which these
+//! have come.
 
 use super::error::Refusal;
 use super::events::{Event, EventKind};
@@ -17,8 +18,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Messages of a node that may be incomplete at a time; those of an honest one are two, a put or get and a reply.
-const OPEN: usize = 8;
 /// Messages of a node that are remembered, to detect duplicates.
 const REMEMBERED: usize = 64;
 
@@ -50,8 +49,10 @@ pub(super) struct Incoming {
     come: Cell<u64>,
     /// Bytes that have been handed to the bus.
     written: Cell<u64>,
-    /// Whether it was refused.
+    /// Whether it was refused, or given up.
     refused: Cell<bool>,
+    /// Whether all of it has been handed to the bus.
+    done: Cell<bool>,
     path: RefCell<Path>,
 }
 
@@ -78,6 +79,8 @@ pub(super) struct Receive {
     arrived: RefCell<VecDeque<Arrived>>,
     come: Signal,
     open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
+    /// Puts and sends whose events have not been written, by node, in the order in which they have come.
+    order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
     seen: RefCell<BTreeMap<NodeId, Seen<REMEMBERED>>>,
     /// By the number of the get.
     pub(super) gets: RefCell<BTreeMap<u64, Getting>>,
@@ -96,6 +99,7 @@ impl Receive {
             arrived: RefCell::default(),
             come: Signal::new(sim),
             open: RefCell::default(),
+            order: RefCell::default(),
             seen: RefCell::default(),
             gets: RefCell::default(),
             streaming: RefCell::default(),
@@ -276,20 +280,16 @@ impl Card {
             come: Cell::new(0),
             written: Cell::new(0),
             refused: Cell::new(false),
+            done: Cell::new(false),
             path: RefCell::new(path.clone()),
         });
-        let mut open = self.receive.open.borrow_mut();
-        let (from, message) = (header.from.node, header.message());
-        let of_node =
-            MessageId { source: from, sequence: 0 }..=MessageId { source: from, sequence: u64::MAX };
-        if open.range(of_node.clone()).count() >= OPEN {
-            // A packet of it was lost on the way.
-            let oldest = open.range(of_node).next().map(|(id, _)| *id);
-            oldest.map(|id| open.remove(&id));
-            self.count(|counted| counted.abandoned += 1);
+        let message = header.message();
+        self.give_up(header);
+        self.receive.open.borrow_mut().insert(message, incoming.clone());
+        if header.kind == Kind::Put {
+            let mut order = self.receive.order.borrow_mut();
+            order.entry(header.from.node).or_default().push_back(incoming.clone());
         }
-        open.insert(message, incoming.clone());
-        drop(open);
         let outcome = match header.kind {
             Kind::Reply => "reply",
             _ if streaming => "streaming buffer",
@@ -301,6 +301,23 @@ impl Card {
             self.refuse(header, 0, why, path);
         }
         Some(incoming)
+    }
+
+    /// Gives up the messages of a node of which a packet was lost, since a later one begins: a node sends its puts one after
+    /// another, and replies to one get after another.
+    fn give_up(self: &Rc<Card>, header: &Repr) {
+        let from = header.from.node;
+        let of_node =
+            MessageId { source: from, sequence: 0 }..=MessageId { source: from, sequence: u64::MAX };
+        let mut open = self.receive.open.borrow_mut();
+        let of_kind = open.range(of_node).filter(|(_, other)| other.header.kind == header.kind);
+        let lost: Vec<MessageId> = of_kind.map(|(id, _)| *id).collect();
+        for id in lost {
+            if let Some(incoming) = open.remove(&id) {
+                incoming.refused.set(true);
+                self.count(|counted| counted.abandoned += 1);
+            }
+        }
     }
 
     /// Gives a process so many streaming buffers, each of so many bytes: part of set-up. Their memory is made when they are
@@ -376,24 +393,50 @@ impl Card {
     fn written(self: &Rc<Card>, incoming: &Incoming, bytes: u64, path: &Path) {
         incoming.path.borrow_mut().follow(path);
         incoming.written.set(incoming.written.get() + bytes);
-        let Incoming { header, address, process, streaming, .. } = *incoming;
-        let total = u64::from(header.bytes);
-        if incoming.written.get() < total || incoming.refused.get() {
-            return;
+        incoming.done.set(incoming.written.get() == u64::from(incoming.header.bytes));
+        if incoming.header.kind == Kind::Put {
+            return self.tell_in_order(incoming.header.from.node);
         }
-        let (kind, data) = match header.kind {
-            Kind::Reply => {
-                // A refused or forgotten get has no event.
-                if self.receive.gets.borrow_mut().remove(&header.data).is_none() {
-                    return;
-                }
-                (EventKind::Fetched(Operation(header.data)), 0)
+        // A refused or forgotten get has no event.
+        let number = incoming.header.data;
+        let waits = incoming.done.get() && !incoming.refused.get();
+        if waits && self.receive.gets.borrow_mut().remove(&number).is_some() {
+            let path = incoming.path.borrow().clone();
+            self.tell(incoming, EventKind::Fetched(Operation(number)), path);
+        }
+    }
+
+    /// Writes the events of a node's puts and sends that wait for none before them.
+    fn tell_in_order(self: &Rc<Card>, from: NodeId) {
+        let mut before: Option<Path> = None;
+        while let Some(incoming) = self.next_settled(from) {
+            let mut path = incoming.path.borrow().clone();
+            if let Some(before) = &before {
+                path.follow(before);
             }
-            _ => (EventKind::Received, header.data),
+            before = Some(path.clone());
+            if !incoming.refused.get() {
+                self.tell(&incoming, EventKind::Received, path);
+            }
+        }
+    }
+
+    /// The first put or send of a node whose event has not been written, if it is complete or refused.
+    fn next_settled(&self, from: NodeId) -> Option<Rc<Incoming>> {
+        let mut order = self.receive.order.borrow_mut();
+        let queue = order.get_mut(&from)?;
+        queue.front().filter(|incoming| incoming.done.get() || incoming.refused.get())?;
+        queue.pop_front()
+    }
+
+    /// Writes the event of a message that is complete.
+    fn tell(self: &Rc<Card>, incoming: &Incoming, kind: EventKind, path: Path) {
+        let Incoming { header, address, process, streaming, .. } = *incoming;
+        let (outcome, data) = match header.kind {
+            Kind::Reply => ("reply", 0),
+            _ => ("received", header.data),
         };
-        let event = Event { kind, peer: header.from, address, bytes: total, data, streaming };
-        let path = incoming.path.borrow().clone();
-        let outcome = if header.kind == Kind::Reply { "reply" } else { "received" };
+        let event = Event { kind, peer: header.from, address, bytes: header.bytes.into(), data, streaming };
         self.recorder.message_completed(header.message(), &path, outcome);
         self.complete(process, event, header.message(), path);
     }

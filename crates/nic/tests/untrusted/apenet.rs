@@ -1,0 +1,162 @@
+//! APEnet+: headers and footers of 64 bytes, with a CRC.
+
+use super::forger::{self, Forged, forged, noise, number, origin};
+use nicety_fabric::Symbol;
+use nicety_host::{Cpus, Kernel, Memory};
+use nicety_kernel::World;
+use nicety_nic::apenet::{ApenetSpec, Card, Endpoint, EventKind, Statistics, Transfer};
+use nicety_spec::{SHIPPED, Spec, parse_override};
+use nicety_types::{Duration, NodeId, Path, Payload, Recorder};
+use proptest::prelude::*;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Of a packet to node 0: kind, sender, number, offset; processes, address, bytes and data. The payload is real.
+fn packet(
+    (kind, physical): (u8, u8),
+    (node, message, offset): (u32, u64, u64),
+    [from, to, address, bytes, data]: [u64; 5],
+    payload: &[u8],
+) -> Forged {
+    let words = [node, from as u32, 0, to as u32, payload.len() as u32].map(u32::to_le_bytes).concat();
+    let mut header =
+        [&[kind, physical, 0, 0][..], &words, &address.to_le_bytes(), &message.to_le_bytes()].concat();
+    header.extend([offset as u32, bytes as u32].map(u32::to_le_bytes).concat());
+    header.extend(data.to_le_bytes());
+    header.extend([0; 4]);
+    let mut payload = payload.to_vec();
+    payload.resize(payload.len().next_multiple_of(32), 0);
+    header.extend(crc32fast::hash(&[&header[..], &payload].concat()).to_le_bytes());
+    Forged { header, payload: Payload::copy_of(&payload), control: kind == 4, pause: 20_000 }
+}
+
+/// A card whose process has registered memory and posted streaming buffers, and a forger. The memory between regions stays
+/// as it is. Returns the counters, and the process's memory.
+fn run(packets: Vec<Forged>) -> (Statistics, Vec<u8>) {
+    let overrides = ["buffer.packets=4", "limits.gets=2"].map(|text| parse_override(text).unwrap());
+    let spec = Spec::load("apenet-v5", &overrides, SHIPPED).unwrap();
+    let spec = Arc::new(nicety_nic::read(&spec).unwrap().0.of::<ApenetSpec>().unwrap().clone());
+    let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
+    let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
+    let memory = Rc::new(Memory::new(spec.node.host.memory));
+    let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
+    let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
+    let card = Card::install(&sim, spec, (memory.clone(), None), kernel, port, 2, &recorder).unwrap();
+    let process = card.process_of(0);
+    let buffer = memory.allocate(8192).unwrap();
+    // The region is the middle of the memory.
+    process.set_up(buffer.address() + 1000, 2000).unwrap();
+    process.set_up_streaming(buffer.address() + 2000, 300).unwrap();
+    let (node, at) = (sim.clone(), buffer.address());
+    sim.spawn_program("receiver", async move {
+        let mut path = Path::from(node.now());
+        // A get whose reply is forged.
+        let peer = Endpoint { node: NodeId(1), process: 0 };
+        let get = Transfer { peer, local: at + 1000, remote: 64, bytes: 100, data: 0 };
+        process.get(get, &mut path).await.unwrap();
+        // Much later, and to itself: the card works as before.
+        node.delay(Duration::from_us(50_000)).await;
+        let mut path = Path::from(node.now());
+        let (out, back) = (memory.allocate(9000).unwrap(), memory.allocate(9000).unwrap());
+        out.bytes().unwrap().write(0, &[9; 9000]);
+        for memory in [&out, &back] {
+            process.register(memory.address(), 9000, &mut path).await.unwrap();
+        }
+        let peer = Endpoint { node: NodeId(0), process: 0 };
+        let put = Transfer { peer, local: out.address(), remote: back.address(), bytes: 9000, data: 77 };
+        let put = process.put(put, &mut path).await.unwrap();
+        let (mut sent, mut came) = (false, false);
+        while !(sent && came) {
+            let event = process.event(&mut path).await.unwrap();
+            sent |= event.kind == EventKind::Sent(put);
+            came |= event.kind == EventKind::Received && event.address == back.address();
+        }
+        let mut bytes = vec![0; 9000];
+        back.bytes().unwrap().read(0, &mut bytes);
+        assert_eq!(bytes, [9; 9000]);
+    });
+    forger::send(&world, other, packets, 4);
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+    let mut bytes = vec![0; 8192];
+    buffer.bytes().unwrap().read(0, &mut bytes);
+    assert!(bytes[..1000].iter().chain(&bytes[3000..]).all(|&byte| byte == 0), "written outside the region");
+    (card.statistics(), bytes)
+}
+
+/// The first address of the region of `run`.
+const REGION: u64 = FIRST + 1000;
+/// Behind the rings: 1024 descriptors and 16384 events of 32 B each, an unused page after each.
+const FIRST: u64 = 0x10_0000 + 32_768 + 4096 + 524_288 + 4096;
+
+proptest! {
+    #![proptest_config(crate::support::random::cases(64))]
+
+    #[test]
+    fn forged_packets_write_nothing_outside_a_region(
+        packets in prop::collection::vec(
+            prop_oneof![
+                1 => forged(noise(), prop::collection::vec(any::<u8>(), 0..300)),
+                9 => (
+                    (0..6u8, prop_oneof![9 => Just(0u8), 1 => 0..3u8]),
+                    origin(),
+                    (
+                        prop_oneof![9 => Just(0), 1 => number()],
+                        prop_oneof![9 => Just(0), 1 => number()],
+                        prop_oneof![3 => REGION - 50..REGION + 2050, 2 => Just(0), 1 => number()],
+                        prop_oneof![1 => 0..300u64, 1 => number()],
+                        number(),
+                    ),
+                    prop::collection::vec(1u8.., 0..300),
+                ).prop_map(|(kind, origin, (f, t, a, b, d), payload)| packet(kind, origin, [f, t, a, b, d], &payload)),
+                // Whole puts of a packet.
+                3 => ((0..9u64), REGION - 50..REGION + 2050, prop::collection::vec(1u8.., 0..300)).prop_map(
+                    |(number, address, payload)| {
+                        packet((1, 0), (1, number, 0), [0, 0, address, payload.len() as u64, 0], &payload)
+                    }
+                ),
+            ],
+            0..40,
+        )
+    ) {
+        run(packets);
+    }
+}
+
+#[test]
+fn what_is_no_part_of_a_message_is_dropped_and_counted() {
+    let put = |number, offset: u64, bytes: u64, payload: usize| {
+        packet((1, 0), (1, number, offset), [0, 0, REGION + offset, bytes, 0], &vec![3; payload])
+    };
+    let damaged = {
+        let mut packet = put(9, 0, 10, 10);
+        packet.header[33] ^= 4;
+        packet
+    };
+    let (counted, memory) = run(vec![
+        put(0, 0, 10, 10),
+        // A duplicate, one longer than its message, a part of no message, an empty part.
+        put(0, 0, 10, 10),
+        put(1, 0, 10, 11),
+        put(2, 5, 10, 5),
+        put(3, 0, 10, 0),
+        // A second part that says something else.
+        put(4, 0, 200, 100),
+        packet((1, 0), (1, 4, 100), [0, 0, REGION + 500, 200, 0], &[5; 100]),
+        put(4, 100, 200, 100),
+        damaged,
+        // In the name of this card, and of none; a reply to no get; a refusal of no message, and as data.
+        packet((1, 0), (0, 5, 0), [0, 0, REGION, 10, 0], &[4; 10]),
+        packet((1, 0), (2, 6, 0), [0, 0, REGION, 10, 0], &[4; 10]),
+        packet((3, 0), (1, 7, 0), [0, 0, 0, 10, 99], &[4; 10]),
+        packet((4, 0), (1, 1 << 40, 0), [0, 0, 0, 0, 1], &[]),
+        Forged { control: false, ..packet((4, 0), (1, 0, 0), [0, 0, 0, 0, 1], &[]) },
+        // The reply of another length than the get's, and the right one.
+        packet((3, 0), (1, 8, 0), [0, 0, 0, 10, 0], &[4; 10]),
+        packet((3, 0), (1, 10, 0), [0, 0, 0, 100, 0], &[6; 100]),
+    ]);
+    // And eight more invalid packets; those of replies to a get that may have failed are late.
+    assert_eq!((counted.unusable, counted.late), (11 + 8, 1));
+    assert_eq!(memory[1000..1100], [6; 100]);
+    assert_eq!(memory[1100..1200], [3; 100]);
+    assert_eq!((counted.packets_received, counted.events_lost, counted.abandoned), (16 - 7 + 3, 0, 0));
+}
