@@ -32,7 +32,7 @@ async fn send(sim: Sim, port: Rc<Port>, hosts: u32, mean: Duration, end: Time) {
     let (source, mut rng) = (sim.node(), sim.rng("traffic"));
     let (mut next, mut sequence) = (Time::ZERO, 0);
     loop {
-        next = next + Duration::from_ps(rng.below(2 * mean.ps() + 1));
+        next += Duration::from_ps(rng.below(2 * mean.ps() + 1));
         if next >= end {
             return;
         }

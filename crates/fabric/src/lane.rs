@@ -2,7 +2,7 @@
 
 use crate::Symbol;
 use crate::transit::{Span, Transit};
-use nicety_kernel::Units;
+use nicety_kernel::{Units, prefetch};
 use nicety_types::Time;
 use std::collections::VecDeque;
 
@@ -106,6 +106,13 @@ impl InputBuffer {
         self.used += 1;
         assert!(self.used <= self.size, "a packet came without a credit");
         self.used
+    }
+
+    /// Prefetches the places of the packets that leave next and last.
+    pub(crate) fn prepare(&self) {
+        for left in self.leaving.front().iter().chain(&self.leaving.back()) {
+            prefetch(*left);
+        }
     }
 
     /// A packet in it will have left at `left`.

@@ -180,6 +180,11 @@ impl Line {
         self.wire.prefetch(again);
     }
 
+    /// Prefetches what returning a credit needs.
+    pub(crate) fn prefetch_credit(&self) {
+        self.wire.prefetch_units();
+    }
+
     /// Returns the credit for a slot of this end's buffer, free from `when` on.
     pub(crate) fn credit(&self, when: Time) {
         self.wire.send_unit(when + self.wire.min_latency());

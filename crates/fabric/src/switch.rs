@@ -79,6 +79,14 @@ struct Outgoing {
     line: Line,
 }
 
+/// What is prefetched for returning a credit, each by a pointer in the one before.
+#[derive(Clone, Copy)]
+enum Step {
+    Wire,
+    Receiver,
+    Units,
+}
+
 /// How the switch calls an incoming wire: the port, and the virtual channel whose credits come by it.
 fn number(port: u32, channel: u8) -> u32 {
     u32::from(channel) << 24 | port
@@ -208,14 +216,17 @@ impl Handler<Symbol> for Inside {
             Preparation::Wire => prefetch(&ports[from]),
             Preparation::Message(Symbol::Head { packet, .. }) => {
                 prefetch(&ports[self.routing.route(packet, from).port]);
-                ports[from].prepare(packet.channel);
-                ports[from].end.line.prefetch(false);
+                ports[from].prepare_credit(packet.channel, Step::Wire);
             }
             Preparation::Again(Symbol::Head { packet, .. }) => {
                 let Route { port, channel, .. } = self.routing.route(packet, from);
-                ports[port].prepare(Channel::Data(channel));
+                if let Some((lane, _)) =
+                    channel.checked_sub(1).map(|further| &ports[port].further[usize::from(further)])
+                {
+                    prefetch(lane);
+                }
                 ports[port].end.line.prefetch(false);
-                ports[from].end.line.prefetch(true);
+                ports[from].prepare_credit(packet.channel, Step::Receiver);
             }
             _ => (),
         }
@@ -238,6 +249,8 @@ impl Inside {
         let now = self.sim.now();
         let Route { port: to, channel, mark } = self.routing.route(&packet, from);
         let ports = &mut *self.ports.borrow_mut();
+        ports[to].end.line.prefetch(true);
+        ports[from].prepare_credit(packet.channel, Step::Units);
         let input = &mut ports[from];
         let (came, in_buffer) = match packet.channel {
             Channel::Control => (0, input.first.buffer.used()),
@@ -300,10 +313,23 @@ impl SwitchPort {
         }
     }
 
-    /// Prefetches what a packet of this channel needs.
-    fn prepare(&self, channel: Channel) {
-        if let Channel::Data(further @ 1..) = channel {
-            prefetch(&self.further[usize::from(further) - 1]);
+    /// Prefetches what it takes to free a slot of this channel's buffer.
+    fn prepare_credit(&self, channel: Channel, step: Step) {
+        let further = if let Channel::Data(further @ 1..) = channel { usize::from(further) } else { 0 };
+        let lane = further.checked_sub(1).map(|further| &self.further[further]);
+        match (step, lane) {
+            (Step::Wire, None) => self.end.line.prefetch(false),
+            (Step::Wire, Some(further)) => prefetch(further),
+            (Step::Receiver, None) => {
+                self.first.buffer.prepare();
+                self.end.line.prefetch(true);
+            }
+            (Step::Receiver, Some((lane, wire))) => {
+                lane.buffer.prepare();
+                wire.prefetch(false);
+            }
+            (Step::Units, None) => self.end.line.prefetch_credit(),
+            (Step::Units, Some((_, wire))) => wire.prefetch(true),
         }
     }
 

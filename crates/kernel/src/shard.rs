@@ -95,6 +95,8 @@ pub(crate) const UNIT: u32 = u32::MAX;
 /// before has fetched.
 const AHEAD: usize = 4;
 pub(crate) const PARTS: usize = 4;
+/// With more receivers than this, memory is far away, and it is fetched for events of the next buckets of the queue, too.
+const MANY: usize = 2048;
 
 /// The user asked to stop.
 pub(crate) struct Interrupted;
@@ -333,7 +335,17 @@ impl Shard {
 
     /// Prefetches the memory of arrivals after the next few.
     fn prepare(&self) {
-        let (queue, receivers) = (self.queue.borrow(), self.receivers.borrow());
+        let (mut queue, receivers) = (self.queue.borrow_mut(), self.receivers.borrow());
+        if receivers.len() > MANY {
+            queue.coming(PARTS, 4 * AHEAD * PARTS, |data, steps| {
+                let receiver = &receivers[(data >> 32) as usize];
+                if steps == PARTS {
+                    prefetch(&**receiver);
+                } else {
+                    receiver.prepare(data as u32, steps);
+                }
+            });
+        }
         if let Some(data) = queue.ahead(AHEAD * PARTS) {
             prefetch(&*receivers[(data >> 32) as usize]);
         }

@@ -1,5 +1,6 @@
 //! Units on a wire: those to arrive, in order, and which arrival is an event.
 
+use crate::prefetch::prefetch;
 use nicety_types::Time;
 use std::collections::VecDeque;
 
@@ -52,6 +53,13 @@ impl Expected {
             self.scheduled = time;
         }
         sooner
+    }
+
+    /// Prefetches the place of the next to be added.
+    pub(crate) fn prefetch(&self) {
+        if let Some(last) = self.units.back() {
+            prefetch(last);
+        }
     }
 
     /// How many there are.

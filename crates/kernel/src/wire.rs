@@ -329,6 +329,13 @@ impl<M: Send + 'static> WireTx<M> {
         }
     }
 
+    /// Prefetches the memory that a unit is put into, which [`WireTx::prefetch`] has brought near.
+    pub fn prefetch_units(&self) {
+        if let Way::Local(receiver) = &self.0.way {
+            receiver.units.borrow().prefetch();
+        }
+    }
+
     /// The wire's number, in the order of creation.
     pub fn link(&self) -> LinkId {
         self.0.link

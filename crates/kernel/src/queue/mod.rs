@@ -207,6 +207,14 @@ impl Queue {
         }
     }
 
+    /// Visits arrivals that come soon after those that are [ahead](Queue::ahead): their data, and how many steps of `steps` are
+    /// left before them. Each is visited once a step, where there are few of them.
+    pub(crate) fn coming(&mut self, steps: usize, few: usize, visit: impl FnMut(u64, usize)) {
+        if let Queue::Wheel(queue) = self {
+            queue.coming(steps, few, visit);
+        }
+    }
+
     /// When the next event comes.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         either!(self, queue => queue.next_time())

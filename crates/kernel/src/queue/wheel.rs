@@ -84,6 +84,8 @@ pub(crate) struct Wheel {
     bucket: u64,
     /// Sorted, the next event last.
     current: Vec<Entry>,
+    /// Whether nobody has looked at the buckets after the current one since it is that.
+    turned: bool,
     late: BinaryHeap<Reverse<Entry>>,
     near: Lists,
     far: Lists,
@@ -106,6 +108,7 @@ impl Wheel {
             events: Events::new(),
             bucket: 0,
             current: Vec::with_capacity(SHORT),
+            turned: false,
             late: BinaryHeap::new(),
             near: Lists::new(),
             far: Lists::new(),
@@ -186,6 +189,36 @@ impl Wheel {
         key.is_arrival().then(|| self.events.slots[index as usize].data)
     }
 
+    /// Visits the arrivals of the next few buckets that have events, once for each current bucket: their data, and how many
+    /// buckets ahead they are, from 1. Buckets of more than `few` events are left out.
+    pub(super) fn coming(&mut self, buckets: usize, few: usize, mut visit: impl FnMut(u64, usize)) {
+        if !std::mem::take(&mut self.turned) {
+            return;
+        }
+        let mut ahead = 0;
+        for place in 1..=buckets {
+            let from = self.bucket + ahead + 1;
+            let Some(list) = self.near.used.next_from((from & MASK) as usize) else { return };
+            let next = (list as u64).wrapping_sub(self.bucket) & MASK;
+            if next <= ahead {
+                return; // once round
+            }
+            ahead = next;
+            let events = &self.events.slots;
+            let first = self.near.heads[list];
+            let following = |&index: &u32| Some(events[index as usize].next).filter(|&next| next != NONE);
+            if std::iter::successors(Some(first), following).nth(few).is_some() {
+                continue;
+            }
+            for index in std::iter::successors(Some(first), following) {
+                let event = &events[index as usize];
+                if event.key.is_arrival() {
+                    visit(event.data, place);
+                }
+            }
+        }
+    }
+
     pub(super) fn pop_before(&mut self, limit: Time) -> Option<(Key, u64)> {
         loop {
             match self.head() {
@@ -226,6 +259,7 @@ impl Wheel {
 
     /// Sorts a bucket into `current`, which is empty.
     fn fill_current(&mut self, list: usize) {
+        self.turned = true;
         let mut index = self.near.take(list);
         while index != NONE {
             let event = &mut self.events.slots[index as usize];
