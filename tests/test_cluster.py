@@ -46,6 +46,22 @@ def test_a_message_arrives_when_the_contract_says() -> None:
     assert run.nodes[0].host_memory_read_bytes == run.nodes[1].host_memory_written_bytes == 8
 
 
+def test_every_host_of_a_torus_is_so_many_hops_away() -> None:
+    async def ping(host: nicety.Host) -> float | None:
+        buffer = host.alloc(8)
+        if host.rank == 0:
+            await host.send(buffer, to=host.ranks - 1, tag=5)
+        elif host.rank == host.ranks - 1:
+            await host.recv(buffer, source=0, tag=5)
+            return host.now_ns
+        return None
+
+    # On a pair it is 693.685; a router at either end is 50.001, and a hop more than one 83.4.
+    for topology, hops in {"torus:2x2x2": 3, "torus:4x2": 2, "torus:2x4x1": 2, "torus:8": 1}.items():
+        run = nicety.Cluster(8, "spin-discrete", topology=topology).run(ping)
+        assert run.results[7] == pytest.approx(793.687 + 83.4 * (hops - 1)), topology
+
+
 @pytest.mark.parametrize("nic", CARDS)
 @pytest.mark.parametrize("size", [8, 4096, 70_000])
 def test_python_and_rust_ping_pong_take_the_same_time(nic: str, size: int) -> None:
@@ -316,6 +332,8 @@ def test_a_host_is_used_by_its_own_program_only() -> None:
         ({"topology": "ring"}, "no topology 'ring'; there are: pair, star, fat-tree, torus, alone"),
         ({"topology": "fat-tree:35"}, "write fat-tree:34 or fat-tree:36"),
         ({"topology": "fat-tree:4:2", "nodes": 9}, "holds 8 nodes, not 9"),
+        ({"topology": "torus:4x4x4", "nodes": 8}, "has 64 nodes, not 8; write nodes = 64, or topology torus:2x2x2"),
+        ({"topology": "torus:2x", "nodes": 2}, "write torus:XxYxZ, as in torus:4x4x4"),
         ({"nic": "spin-discreet"}, "did you mean spin-discrete"),
         ({"set": {"hpu.cores": 0}}, "whole number from 1 to 1024"),
         ({"set": {"hpu.coers": 8}}, "did you mean hpu.cores"),
