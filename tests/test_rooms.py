@@ -1,5 +1,5 @@
 """Rooms import earlier ones only: those of the Python package in the order that ARCHITECTURE.md gives, and those of the
-cards of sPIN and QNIX in the order at the top of their `mod.rs`."""
+cards in the order at the top of their `mod.rs`."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def card_against(card: str, path: Path, source: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize(("card", "rooms"), [("spin", ["", "handlers", "programs"]), ("qnix", [""])])
+@pytest.mark.parametrize(("card", "rooms"), [("spin", ["", "handlers", "programs"]), ("qnix", [""]), ("nfp", ["card"])])
 def test_the_rooms_of_a_card_are_those_of_its_tables(card: str, rooms: list[str]) -> None:
     for room in rooms:
         shown = {path.stem for path in (CARDS / card / room).iterdir()} - {"mod"}
@@ -140,9 +140,10 @@ def test_the_rooms_of_a_card_are_those_of_its_tables(card: str, rooms: list[str]
         assert len(shown) <= MOST
 
 
-@pytest.mark.parametrize("card", ["spin", "qnix"])
-def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> None:
-    files = [path for path in sorted((CARDS / card).rglob("*.rs")) if path != CARDS / card / "mod.rs"]
+@pytest.mark.parametrize(("card", "room"), [("spin", ""), ("qnix", ""), ("nfp", "card")])
+def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str, room: str) -> None:
+    folder = CARDS / card / room
+    files = [path for path in sorted(folder.rglob("*.rs")) if path != folder / "mod.rs"]
     sources = {path: path.read_text() for path in files}
     assert [wrong for path, source in sources.items() for wrong in card_against(card, path, source)] == []
     # `super` would hide a room.
@@ -160,6 +161,8 @@ def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> No
         ("spin", "handlers/codes.rs", "use crate::spin::handlers::run::{Slice, stopped};", 1),
         ("spin", "handlers/run.rs", "use crate::spin::handlers::codes::code;", 0),
         ("spin", "complete.rs", "use crate::spin::host::view::Seen;", 1),
+        ("nfp", "card/calls.rs", "use crate::nfp::card::driver::Ended;", 1),
+        ("nfp", "card/calls.rs", "use crate::nfp::{Nfp, card::record::Taken};", 0),
         ("qnix", "transmit.rs", "use crate::qnix::receive::Slot;", 1),
         ("qnix", "transmit.rs", "use crate::qnix::{Card, Process};", 1),
         ("qnix", "transmit.rs", "use crate::qnix::{Card, Completed};", 0),

@@ -1,7 +1,7 @@
 //! The calls of a host's programs: channels to the processes of the card.
 
-use super::driver::{Ended, Request};
-use super::{Card, ChannelError};
+use crate::nfp::card::driver::{Ended, Request};
+use crate::nfp::card::{Card, ChannelError};
 use nicety_channels::{Buffer, Channel, Completion, Error, Guard, Payload, TargetId, Want};
 use nicety_kernel::describe;
 use nicety_types::{Duration, Path, Stage};
@@ -37,7 +37,7 @@ impl Device {
     }
 
     /// The same device, whose calls wait for a free thread.
-    pub(in super::super) fn patient(self) -> Device {
+    pub(in crate::nfp) fn patient(self) -> Device {
         Device { patient: true, ..self }
     }
 

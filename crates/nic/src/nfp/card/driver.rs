@@ -4,8 +4,8 @@
 //! and sleeps in a wait queue until the interrupt handler wakes it. The thread, and not the handler, does the further
 //! work of its message: the next list of pages, or a reply.
 
-use super::record::Taken;
-use super::{Card, ChannelError, waited};
+use crate::nfp::card::record::Taken;
+use crate::nfp::card::{Card, ChannelError, waited};
 use crate::nfp::stages;
 use nicety_channels::{
     Body, Buffer, Channel, Completion, Deadline, Direction, Error, Failure, Guard, Host, HostEffect, Kind,

@@ -8,19 +8,19 @@
 //! A port has queues, each with its own address, as network cards have for virtual machines: the second byte of a
 //! frame's destination. A frame goes to the first process that receives from its queue, and waits if the queue is
 //! open. A frame for a queue that no process has opened is dropped and counted, so that it occupies no buffer. The
-//! last queue carries messages between hosts; [`Messenger`](super::super::Messenger) opens it.
+//! last queue carries messages between hosts; [`Messenger`](crate::nfp::Messenger) opens it.
 //!
 //! # Validation
 //! Frames with a wrong checksum, address or length are dropped and counted.
 
-use super::super::intrinsics::{
+use crate::nfp::card::{Card, waited};
+use crate::nfp::intrinsics::{
     ETH_MOVE, ETH_OPEN, ETH_RECEIVE, ETH_RECEIVE_FROM, ETH_SEND, ETH_SEND_TO, ETH_TYPE, NODE,
 };
-use super::super::memory::Reference;
-use super::super::service::{Place, Served};
-use super::super::wire::{self, Address};
-use super::{Card, waited};
+use crate::nfp::memory::Reference;
+use crate::nfp::service::{Place, Served};
 use crate::nfp::stages;
+use crate::nfp::wire::{self, Address};
 use crate::parts::Matching;
 use nicety_channels::{ContextId, PAYLOAD_BYTES};
 use nicety_fabric::{Channel, Label, Packet, Port};
@@ -245,13 +245,13 @@ impl Card {
     }
 
     /// Reserves frames of messages between hosts for this microengine, from now on.
-    pub(in super::super) fn forward_to(&self, core: usize) {
+    pub(in crate::nfp) fn forward_to(&self, core: usize) {
         self.ethernet.forwards.set(Some(core));
         self.open_queue(MESSAGE_QUEUE);
     }
 
     /// Sets the function called when the first frame of messages between hosts comes.
-    pub(in super::super) fn on_message(&self, start: impl Fn() + 'static) {
+    pub(in crate::nfp) fn on_message(&self, start: impl Fn() + 'static) {
         self.ethernet.starter.replace(Some(Rc::new(start)));
     }
 
@@ -424,7 +424,7 @@ impl Card {
     }
 
     /// The path of an envelope up to the card's port; none if it is no longer kept.
-    pub(in super::super) fn envelope_path(&self, envelope: &[u8]) -> Option<Path> {
+    pub(in crate::nfp) fn envelope_path(&self, envelope: &[u8]) -> Option<Path> {
         let (rank, rest) = envelope.split_first_chunk::<4>()?;
         let from = NodeId(u32::from_le_bytes(*rank));
         let mut envelopes = self.ethernet.envelopes.borrow_mut();

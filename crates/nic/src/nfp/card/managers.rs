@@ -1,8 +1,8 @@
 //! The card's managers: the time of each step on the clock of the microengines, on the bus and in the memories.
 
-use super::super::memory::{Memory, MemoryKind, Reference};
-use super::record::{Carried, Leaving};
-use super::{Card, waited};
+use crate::nfp::card::record::{Carried, Leaving};
+use crate::nfp::card::{Card, waited};
+use crate::nfp::memory::{Memory, MemoryKind, Reference};
 use crate::nfp::stages;
 use nicety_channels::{Body, CardEffect, ContextId, Direction, MAILBOX_BYTES, Mailbox, ManagerId, Message};
 use nicety_host::Notice;

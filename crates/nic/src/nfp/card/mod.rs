@@ -1,16 +1,18 @@
 //! The card around the processor: channels between the host's threads and the processes, in simulated time.
 //!
+//! A file imports from those before it in this order:
+//!
 //! | file | what is in it |
 //! |---|---|
+//! | `error.rs` | [`ChannelError`] |
+//! | `record.rs` | the recording of messages on channels |
+//! | `ethernet.rs` | the port: frames that processes send and receive |
 //! | `spec.rs` | [`ChannelSpec`]: costs and limits of library, driver and managers |
 //! | `calls.rs` | the `channel_*` calls that processes make |
 //! | `managers.rs` | the managers: mailboxes over the bus, transfer registers, DMA |
 //! | `driver.rs` | the host's driver: threads, the shared interrupt, pinned pages |
-//! | `ethernet.rs` | the port: frames that processes send and receive |
-//! | `record.rs` | the recording of messages on channels |
 //! | `device.rs` | [`Device`]: the calls of a host's programs |
 //! | `setup.rs` | channels connected before the run |
-//! | `error.rs` | [`ChannelError`] |
 //!
 //! The state machines of the two ends are in the `channels` crate and know no time. Here each of their effects takes
 //! its time: on the host's CPUs, on the bus, on the clock of the microengines.

@@ -7,7 +7,7 @@
 //!
 //! Channels that carry messages between hosts are not recorded here; that would count them twice.
 
-use super::Card;
+use crate::nfp::card::Card;
 use crate::nfp::stages;
 use nicety_channels::{
     Body, ContextId, Direction, Failure, Kind, MAILBOX_BYTES, Mailbox, Message, Reply, Status,
@@ -47,7 +47,7 @@ pub(super) struct Taken {
 
 impl Card {
     /// Marks a channel as carrying messages between hosts.
-    pub(in super::super) fn leave_unrecorded(&self, channel: nicety_channels::Channel) {
+    pub(in crate::nfp) fn leave_unrecorded(&self, channel: nicety_channels::Channel) {
         for direction in [Direction::ToCard, Direction::ToHost] {
             self.lane(Mailbox { channel: channel.index(), direction }, |lane| lane.unrecorded = true);
         }

@@ -1,6 +1,6 @@
 //! Channels that are connected before the run begins.
 
-use super::{Card, ChannelError};
+use crate::nfp::card::{Card, ChannelError};
 use nicety_channels::{CardEffect, Channel, HostEffect, TargetId};
 use std::rc::Rc;
 

@@ -1,6 +1,6 @@
 //! The spec of the channels between host and processes.
 
-use super::ethernet::PortSpec;
+use crate::nfp::card::ethernet::PortSpec;
 use crate::sections::read_kernel;
 use nicety_channels::{CardLimits, HostLimits};
 use nicety_host::KernelSpec;
