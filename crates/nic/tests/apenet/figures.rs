@@ -103,7 +103,8 @@ fn bandwidth_falls_where_messages_have_more_pages_than_the_tlb() {
             stream(Stream { card, overrides, loopback: true, bytes: kib << 10, ..V5 }).received
         };
         let (small, at, beyond) = (rate(knee / 4, &[]), rate(knee, &[]), rate(2 * knee, &[]));
-        assert!(close(at, small, 0.02), "{card}: {small} {at}");
+        // The first message misses where the source's pages, registered last, are in the TLB.
+        assert!(at > 0.85 * small, "{card}: {small} {at}");
         assert!(beyond < 0.65 * at, "{card}: {at} {beyond}");
         // The entries make the difference.
         assert!(close(rate(2 * knee, &["tlb.entries=4096"]), small, 0.02));

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nicety.bench.messages import run_benchmark
+from nicety.program.cluster import Cluster
 from nicety.shared.ranges import format_size
 from nicety.shared.types import Report, Row
 from nicety.show.columns import fixed
@@ -15,9 +17,13 @@ from nicety.studies.study import Measured, Options, Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nicety.program.host import Host
+
 CARD = "apenet-v5"
 OLDER = "apenet-v4"
 _PAGE = 4096
+_HEADER = 64
+"""Bytes of header and footer of a packet."""
 _MI = 1 << 20
 _LARGE = 4 * _MI
 """The longest message of the paper's curves."""
@@ -71,6 +77,32 @@ def _knee(rates: dict[int, float], keeps: float = _KEEPS) -> int | None:
     return None
 
 
+def _errors(options: Options, rate: float) -> float:
+    """The share of bits on a link that were wrong, by what it has sent again.
+
+    The paper's rates are one packet in hundreds of millions, so they are raised ten million times.
+    """
+    scale = 1e7
+    length, count = 16 * _MI, 16
+
+    async def main(host: Host) -> None:
+        rdma = host.rdma
+        buffer = host.alloc(length)
+        region = await rdma.register(buffer)
+        await host.barrier()
+        for _ in range(count):
+            if host.rank == 0:
+                await rdma.wait(await rdma.put(buffer, to=1, address=region.address))
+            else:
+                await rdma.received()
+
+    changes = {"link.bit_error_rate": f"{rate * scale:e}", "tlb.entries": length // _PAGE}
+    run = Cluster(2, CARD, set=changes, seed=options.seed, recording="summary").run(main)
+    (link,) = (link for link in run.links if link.link.startswith("hosts.0"))
+    share = link.resent / link.packets
+    return -math.log1p(-share) / (8 * (_PAGE + _HEADER)) / scale
+
+
 def _fall(rates: dict[int, float]) -> str:
     """How far bandwidth has fallen at the longest message."""
     return f"{fixed(100 * (1 - rates[max(rates)] / max(rates.values())), 1)}%"
@@ -93,6 +125,13 @@ def parts(options: Options) -> Measured:
                 round(fed / 1e9, 3), why="the link's 5 GB/s carry 64 B of header and footer with each page"
             ),
             "link": Ours(round(link, 3)),
+            **{
+                name: Ours(
+                    round(_errors(options, rate) * 1e14, 2),
+                    why="counted by what a link sends again, at ten million times the rate",
+                )
+                for name, rate in (("errors-optical", 2.36e-14), ("errors-copper", 1.10e-13))
+            },
             "tlb-hit": Ours(round(_stage(small, "tlb"), 3)),
             "tlb-miss": Ours(round(_stage(missed, "translation") / 1000, 3)),
         }
