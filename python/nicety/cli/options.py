@@ -93,7 +93,7 @@ TraceScale = Annotated[
     typer.Option(
         "--trace-scale",
         metavar="ns|ps",
-        help="What a tick of the timeline is; ps cuts nothing off. Default ns.",
+        help="Unit of the timeline's ticks; ps cuts nothing off. Default ns.",
     ),
 ]
 AllowFailures = Annotated[
