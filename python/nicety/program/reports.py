@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -19,6 +18,9 @@ from nicety.shared.reports import (
 )
 
 _R = TypeVar("_R")
+
+_PARTS: dict[type, dict[str, dict[frozenset[str], type]]] = {}
+"""The fields of reports that are reports, as `_parts` has them."""
 
 _NAMES = {PortalsReport: "portals", ChannelReport: "channels", InterfaceReport: "vni", RdmaReport: "rdma"}
 
@@ -74,13 +76,19 @@ class NodeReport(NodeCounts):
         return self.card
 
 
-def report_of(kind: type[_R], counted: Mapping[str, Any]) -> _R:
-    """A report read from JSON, with the reports in it."""
-    parts = {name: _read(kinds, counted[name]) for name, kinds in _parts(typing.cast(type, kind)).items()}
-    return kind(**{**counted, **parts})
+def report_of(kind: type[_R], counted: dict[str, Any]) -> _R:
+    """A report read from JSON, with the reports in it; it takes the dict over."""
+    parts = _PARTS.get(kind)
+    if parts is None:
+        parts = _PARTS[kind] = _parts(kind)
+    for name, kinds in parts.items():
+        if isinstance(value := counted[name], list):
+            counted[name] = [_read(kinds, each) for each in value]
+        elif value is not None:
+            counted[name] = _read(kinds, value)
+    return kind(**counted)
 
 
-@functools.cache
 def _parts(kind: type) -> dict[str, dict[frozenset[str], type]]:
     """The fields of a report that are reports, with the types that they may have, by those' own fields."""
     reports: dict[str, dict[frozenset[str], type]] = {}
@@ -91,10 +99,8 @@ def _parts(kind: type) -> dict[str, dict[frozenset[str], type]]:
     return reports
 
 
-def _read(kinds: Mapping[frozenset[str], type], value: Any) -> Any:
-    if isinstance(value, list):
-        return [_read(kinds, each) for each in value]
-    return None if value is None else report_of(kinds[frozenset(value)], value)
+def _read(kinds: Mapping[frozenset[str], type], value: dict[str, Any]) -> Any:
+    return report_of(next(iter(kinds.values())) if len(kinds) == 1 else kinds[frozenset(value)], value)
 
 
 def transport_of(node: NodeReport) -> TransportReport:
