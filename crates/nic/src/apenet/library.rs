@@ -2,7 +2,8 @@
 
 use super::driver::Order;
 use super::error::ApenetError;
-use super::events::{Event, EventKind, Follow};
+use super::event::{Event, EventKind};
+use super::events::Follow;
 use super::receive::Getting;
 use super::transmit::Leaving;
 use super::wire::Kind;

@@ -2,16 +2,17 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `stages.rs`, `error.rs`, `spec.rs`, `wire.rs` | stages, errors and refusals, the spec, header and footer of a packet |
+//! | `stages.rs`, `error.rs`, `event.rs`, `spec.rs`, `wire.rs` | stages, errors, events, the spec, header and footer of a packet |
 //! | `tlb.rs`, `regions.rs` | the TLB, and registered memory, without time |
 //! | `library.rs` | a process's calls: register, put, get, send, streaming buffers, events |
 //! | `driver.rs` | its driver: descriptors in the transmit ring, the doorbell |
-//! | `transmit.rs` | descriptors, pages and replies through the transmit engines to the link; refusals |
+//! | `transmit.rs` | descriptors, pages and replies through the transmit engines to the link |
 //! | `receive.rs` | from the link through translation and the receive engines to memory |
+//! | `streaming.rs`, `refusals.rs` | streaming buffers; refusals, told at both ends |
 //! | `translate.rs` | the TLB's lookups, and the embedded processor |
 //! | `registration.rs` | registration and deregistration |
 //! | `events.rs` | completions in host memory, interrupts or polling, the queues of processes |
-//! | `messages.rs`, `leases.rs` | `send` and `recv` over streaming buffers and puts; the memory that they register |
+//! | `messages/`, `leases.rs` | `send` and `recv` over streaming buffers and puts; the memory that they register |
 //! | `design.rs` | the card behind the design seam |
 //!
 //! # The steps of a put
@@ -39,15 +40,18 @@
 mod design;
 mod driver;
 mod error;
+mod event;
 mod events;
 mod leases;
 mod library;
 mod messages;
 mod receive;
+mod refusals;
 mod regions;
 mod registration;
 mod spec;
 pub mod stages;
+mod streaming;
 mod tlb;
 mod translate;
 mod transmit;
@@ -56,7 +60,7 @@ mod wire;
 pub(crate) use design::DESIGN;
 pub use design::{Node, Report};
 pub use error::{ApenetError, Refusal};
-pub use events::{Event, EventKind};
+pub use event::{Event, EventKind};
 pub use library::{Process, Transfer};
 pub use spec::{
     ApenetSpec, DmaSpec, DriverSpec, EventsSpec, LimitsSpec, MessagesSpec, Notify, ProcessorSpec, RingSpec,

@@ -5,7 +5,8 @@
 //! have come.
 
 use super::error::Refusal;
-use super::events::{Event, EventKind};
+use super::event::{Event, EventKind};
+use super::streaming::Reserve;
 use super::translate::Range;
 use super::wire::{Kind, Repr};
 use super::{Card, Endpoint, Operation};
@@ -39,9 +40,9 @@ struct Arrived {
 
 /// A message being received.
 pub(super) struct Incoming {
-    header: Repr,
+    pub(super) header: Repr,
     /// Where it goes.
-    address: u64,
+    pub(super) address: u64,
     /// The process whose memory that is.
     process: u32,
     streaming: bool,
@@ -50,7 +51,7 @@ pub(super) struct Incoming {
     /// Bytes that have been handed to the bus.
     written: Cell<u64>,
     /// Whether it was refused, or given up.
-    refused: Cell<bool>,
+    pub(super) refused: Cell<bool>,
     /// Whether all of it has been handed to the bus.
     done: Cell<bool>,
     path: RefCell<Path>,
@@ -64,21 +65,12 @@ pub(super) struct Getting {
     pub(super) bytes: u64,
 }
 
-/// Streaming buffers of a process that have been registered but not used, and so not made.
-#[derive(Clone, Copy)]
-struct Reserve {
-    left: u64,
-    /// How many are made at a time.
-    chunk: u64,
-    bytes: u64,
-}
-
 /// The receive path.
 pub(super) struct Receive {
     pub(super) engine: Engine,
     arrived: RefCell<VecDeque<Arrived>>,
     come: Signal,
-    open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
+    pub(super) open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
     /// Puts and sends whose events have not been written, by node, in the order in which they have come.
     order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
     seen: RefCell<BTreeMap<NodeId, Seen<REMEMBERED>>>,
@@ -87,7 +79,7 @@ pub(super) struct Receive {
     /// Unused streaming buffers by process: addresses and lengths.
     pub(super) streaming: RefCell<BTreeMap<u32, VecDeque<(u64, u64)>>>,
     /// Further streaming buffers by process, made when they are used.
-    reserves: RefCell<BTreeMap<u32, Reserve>>,
+    pub(super) reserves: RefCell<BTreeMap<u32, Reserve>>,
     /// Whether packets are dropped when they have come over the link.
     pub(super) flushed: Cell<bool>,
 }
@@ -320,40 +312,6 @@ impl Card {
         }
     }
 
-    /// Gives a process so many streaming buffers, each of so many bytes: part of set-up. Their memory is made when they are
-    /// used first, so many at a time.
-    pub(super) fn reserve_streaming(&self, process: u32, left: u64, chunk: u64, bytes: u64) {
-        self.receive.reserves.borrow_mut().insert(process, Reserve { left, chunk, bytes });
-    }
-
-    /// Makes buffers of a process's reserve, as far as the host has memory.
-    fn make_streaming(&self, process: u32) -> Option<()> {
-        let mut reserves = self.receive.reserves.borrow_mut();
-        let Reserve { left, chunk, bytes } = reserves.get_mut(&process).filter(|reserve| reserve.left > 0)?;
-        let count = (*chunk).min(*left);
-        let memory = self.dma.memory().allocate(count * *bytes).ok()?;
-        self.set_up_region(process, memory.address(), memory.len()).ok()?;
-        *left -= count;
-        let buffers = (0..count).map(|number| (memory.address() + number * *bytes, *bytes));
-        self.receive.streaming.borrow_mut().entry(process).or_default().extend(buffers);
-        Some(())
-    }
-
-    /// The first unused streaming buffer of a process.
-    fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
-        if self.receive.streaming.borrow().get(&process).is_none_or(VecDeque::is_empty) {
-            self.make_streaming(process);
-        }
-        let mut streaming = self.receive.streaming.borrow_mut();
-        let buffers = streaming.get_mut(&process).ok_or(Refusal::NoBuffer)?;
-        let &(address, room) = buffers.front().ok_or(Refusal::NoBuffer)?;
-        if bytes > room {
-            return Err(Refusal::TooLong);
-        }
-        buffers.pop_front();
-        Ok(address)
-    }
-
     /// An engine writes a packet to memory.
     async fn write(self: Rc<Card>, incoming: Rc<Incoming>, packet: Arrived, engine: Permit) {
         let Arrived { header, payload, mut path, from } = packet;
@@ -439,49 +397,5 @@ impl Card {
         let event = Event { kind, peer: header.from, address, bytes: header.bytes.into(), data, streaming };
         self.recorder.message_completed(header.message(), &path, outcome);
         self.complete(process, event, header.message(), path);
-    }
-
-    /// Refuses a message of which a packet has no memory to go to.
-    fn refuse_incoming(self: &Rc<Card>, incoming: &Incoming, why: Refusal, path: &Path) {
-        match incoming.header.kind {
-            Kind::Reply => {
-                // Its own buffer has been deregistered: the end that is told is this one.
-                let number = incoming.header.data;
-                self.count(|counted| counted.refused += 1);
-                let Some(get) = self.forget_get(number) else { return };
-                let kind = EventKind::Refused(Operation(number), why);
-                let Getting { peer, process, address, bytes } = get;
-                let event = Event { kind, peer, address, bytes, data: 0, streaming: false };
-                self.complete(process, event, incoming.header.message(), path.clone());
-            }
-            _ => self.refuse(&incoming.header, incoming.address, why, path),
-        }
-    }
-
-    /// Refuses a put, send or get, and reports it at both ends.
-    pub(super) fn refuse(self: &Rc<Card>, header: &Repr, address: u64, why: Refusal, path: &Path) {
-        self.count(|counted| counted.refused += 1);
-        let (bytes, data) = (header.bytes.into(), if header.kind == Kind::Put { header.data } else { 0 });
-        let event = Event {
-            kind: EventKind::Rejected(why),
-            peer: header.from,
-            address,
-            bytes,
-            data,
-            streaming: false,
-        };
-        self.complete(header.to.process, event, header.message(), path.clone());
-        self.send_refusal(header.refusal(why), path.clone());
-    }
-
-    /// Forgets a get that has failed; what still comes of its reply is dropped.
-    pub(super) fn forget_get(&self, number: u64) -> Option<Getting> {
-        let get = self.receive.gets.borrow_mut().remove(&number)?;
-        let mut open = self.receive.open.borrow_mut();
-        let of_get =
-            |incoming: &Incoming| incoming.header.kind == Kind::Reply && incoming.header.data == number;
-        open.values().filter(|incoming| of_get(incoming)).for_each(|incoming| incoming.refused.set(true));
-        open.retain(|_, incoming| !of_get(incoming));
-        Some(get)
     }
 }

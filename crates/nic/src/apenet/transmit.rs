@@ -2,7 +2,7 @@
 //!
 //! Replies to gets use the same engines. Descriptors and replies take turns, a page of one after a page of the other.
 
-use super::events::{Event, EventKind};
+use super::event::{Event, EventKind};
 use super::regions::Hold;
 use super::translate::Range;
 use super::wire::{Kind, Repr};
@@ -68,8 +68,9 @@ pub(super) struct Transmit {
     /// In the order in which packets leave.
     outgoing: RefCell<VecDeque<Rc<Outgoing>>>,
     read: Signal,
-    refusals: RefCell<VecDeque<(Repr, Path)>>,
-    refused: Signal,
+    /// No more than packets have come that were refused, which take the link as long.
+    pub(super) refusals: RefCell<VecDeque<(Repr, Path)>>,
+    pub(super) refused: Signal,
 }
 
 impl Transmit {
@@ -307,50 +308,6 @@ impl Card {
             self.transmit.left.released(message, &handed);
             drop(packet.place.take());
         }
-    }
-
-    /// Has a refusal sent, on the control channel: it waits for no packet.
-    pub(super) fn send_refusal(&self, refusal: Repr, path: Path) {
-        self.transmit.refusals.borrow_mut().push_back((refusal, path));
-        self.transmit.refused.notify_one();
-    }
-
-    /// Sends refusals.
-    pub(super) async fn serve_refusals(self: Rc<Card>) {
-        let Transmit { refusals, refused, .. } = &self.transmit;
-        loop {
-            refused.wait_until(|| !refusals.borrow().is_empty()).await;
-            let Some((header, mut path)) = refusals.borrow_mut().pop_front() else { continue };
-            path.advance(Stage::SEND_QUEUED, self.sim.now());
-            let destination = header.to.node;
-            if destination == self.node {
-                self.was_refused(&header, path);
-                continue;
-            }
-            let label = Label { destination, message: self.next_message(), offset: 0 };
-            let mut payload = Payload::empty();
-            let header = header.emit(&mut payload);
-            let turn = self.port.control_turn(Flight::resting(path.clone())).await;
-            let handed =
-                self.port.launch(Packet { label, channel: Flow::Control, header, payload, path }, turn);
-            self.sim.until(handed.at()).await;
-        }
-    }
-
-    /// A card has refused a message of this node.
-    pub(super) fn was_refused(self: &Rc<Card>, header: &Repr, path: Path) {
-        let Some(why) =
-            super::error::Refusal::of_code(header.data).filter(|_| header.number < self.messages.get())
-        else {
-            return self.count(|counted| counted.unusable += 1);
-        };
-        self.count(|counted| counted.refused_elsewhere += 1);
-        self.forget_get(header.number);
-        let kind = EventKind::Refused(Operation(header.number), why);
-        let event = Event { kind, peer: header.from, address: 0, bytes: 0, data: 0, streaming: false };
-        let message = MessageId { source: self.node, sequence: header.number };
-        self.recorder.message_failed(message, why.name());
-        self.complete(header.to.process, event, message, path);
     }
 
     /// The events of a put that has been posted.

@@ -9,21 +9,29 @@
 //! A host has at most `messages.window` messages to each other host that no receive has taken, fewer where those of all hosts
 //! would be more than [`HELD`]; past that `send` waits. So neither streaming buffers nor events run out.
 //!
+//! | file | what is in it |
+//! |---|---|
+//! | `send.rs`, `receive.rs` | the two ends of a message |
+//!
 //! | bits of the data | field |
 //! |---|---|
 //! | 60..64 | kind: 1 eager, 2 RTS, 3 CTS, 4 bytes, 5 credit |
 //! | 32..60 | RTS, CTS and bytes: number of the long message at its sender |
 //! | 0..32 | eager and RTS: tag; CTS: bytes to put; credit: how many |
 
-use super::events::{Event, EventKind};
+mod receive;
+mod send;
+
+use super::event::{Event, EventKind};
 use super::leases::{Lease, Leases};
 use super::library::{Process, Transfer};
-use super::{ApenetError, Card, Endpoint, LIBRARY, stages};
+use super::{ApenetError, Card, Endpoint, LIBRARY};
 use crate::design::CardError;
-use crate::messages::{Arrival, Outgoing, Wanted};
+use crate::messages::{Arrival, Wanted};
 use crate::parts::Matching;
-use nicety_kernel::{Credits, Either, Signal, describe, race};
+use nicety_kernel::{Credits, Signal};
 use nicety_types::{NodeId, Path, Stage};
+use receive::finish;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -47,7 +55,7 @@ const fn data(kind: u64, id: u32, low: u32) -> u64 {
 }
 
 /// A posted receive.
-pub(super) struct Receiving {
+pub(in crate::apenet) struct Receiving {
     wanted: Wanted,
     result: RefCell<Option<(Result<Arrival, CardError>, Path)>>,
     ended: Cell<bool>,
@@ -99,7 +107,7 @@ struct Peer {
 }
 
 /// The library of a host for `send` and `recv`.
-pub(super) struct Messenger {
+pub(in crate::apenet) struct Messenger {
     card: Rc<Card>,
     process: Process,
     pub(super) leases: Leases,
@@ -166,88 +174,11 @@ impl Messenger {
         if there() { Ok(()) } else { Err(self.failure().expect("one of the two")) }
     }
 
-    /// Sends a message. Once it has a credit, it goes on by itself if its program stops waiting.
-    pub(super) async fn send(self: &Rc<Self>, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
-        let limit = self.card.spec.limits.message;
-        if message.bytes > limit {
-            return Err(ApenetError::Message { bytes: message.bytes, limit }.into());
-        }
-        self.card.dma.check(message.address, message.bytes)?;
-        let peer = self.peer(message.to);
-        let text = move || format!("rank {} to take one of the messages to it", message.to);
-        let failed = self.changed.wait_until(|| self.failed.borrow().is_some());
-        match describe(text, race(peer.credits.acquire(1), failed)).await {
-            Either::Left(credit) => credit.forget(),
-            Either::Right(()) => return Err(self.failure().expect("just seen")),
-        }
-        if let Some(credited) = &*peer.credited.borrow() {
-            path.follow(credited);
-        }
-        path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
-        peer.out.set(peer.out.get() + 1);
-        let (own, mut its) = (self.clone(), path.clone());
-        let (ended, done) = (Rc::new(RefCell::new(None)), Signal::new(&self.card.sim));
-        let (end, signal) = (ended.clone(), done.clone());
-        self.card.sim.spawn(async move {
-            let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
-            let sent = if long && message.bytes > 0 {
-                own.send_long(message, &mut its).await
-            } else {
-                own.send_eager(message, &mut its).await
-            };
-            if sent.is_err() {
-                peer.out.set(peer.out.get() - 1);
-                peer.credits.release(1);
-            }
-            end.replace(Some((sent, its)));
-            signal.notify_all();
-        });
-        let text = move || format!("its message to rank {} to be taken", message.to);
-        describe(text, done.wait_until(|| ended.borrow().is_some())).await;
-        let (sent, its) = ended.take().expect("just seen");
-        *path = its;
-        sent
-    }
-
     /// A number for a message that is put.
     fn number(&self) -> u32 {
         let id = self.long.get();
         self.long.set((id + 1) % (1 << 28));
         id
-    }
-
-    async fn send_eager(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
-        let Outgoing { to, tag, address, bytes } = message;
-        let mut local = 0;
-        if bytes > 0 {
-            self.free_copies.acquire(1).await.forget();
-            path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
-            local = self.take_copy()?;
-            self.copy(address, local, bytes, path).await?;
-        }
-        self.put(to, local, 0, bytes, data(EAGER, 0, tag), path).await
-    }
-
-    async fn send_long(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
-        let Outgoing { to, tag, address, bytes } = message;
-        let lease = self.leases.lease(address, bytes, path).await?;
-        let id = self.number();
-        let announced = Rc::new(Announced::default());
-        self.announced.borrow_mut().insert(id, announced.clone());
-        self.put(to, 0, bytes, 0, data(RTS, id, tag), path).await?;
-        self.until(|| announced.cts.borrow().is_some()).await?;
-        let (remote, length, its) = announced.cts.take().expect("just seen");
-        path.follow(&its);
-        if length > 0 {
-            self.put(to, address, remote, length.into(), data(BYTES, id, 0), path).await?;
-        } else {
-            self.put(to, 0, 0, 0, data(BYTES, id, 0), path).await?;
-        }
-        self.until(|| announced.sent.borrow().is_some()).await?;
-        path.follow(&announced.sent.take().expect("just seen"));
-        self.announced.borrow_mut().remove(&id);
-        drop(lease);
-        Ok(())
     }
 
     async fn put(
@@ -270,122 +201,6 @@ impl Messenger {
         let cpus = self.card.kernel.cpus();
         cpus.copy(memory, Some(from), Some(to), bytes, Stage::COPY, path).await?;
         memory.poke(to, &memory.peek(from, bytes)?)?;
-        Ok(())
-    }
-
-    /// A free buffer for a copy, for which there is a credit.
-    fn take_copy(&self) -> Result<u64, CardError> {
-        let mut copies = self.copies.borrow_mut();
-        if copies.is_none() {
-            let eager = self.card.spec.messages.eager;
-            let memory = self.card.dma.memory().allocate(COPIES * eager)?;
-            self.process.set_up(memory.address(), memory.len())?;
-            *copies = Some((0..COPIES).rev().map(|number| memory.address() + number * eager).collect());
-        }
-        Ok(copies.as_mut().and_then(Vec::pop).expect("as many as credits"))
-    }
-
-    /// Posts a receive; `path` is its program's.
-    pub(super) fn post(self: &Rc<Self>, wanted: Wanted, path: &Path) -> Rc<Receiving> {
-        let done = Signal::new(&self.card.sim);
-        let receiving =
-            Rc::new(Receiving { wanted, result: RefCell::default(), ended: Cell::new(false), done });
-        let found = self.matching.borrow_mut().take_message(|came| wanted.takes(came.source, came.tag)).0;
-        match found {
-            Some(came) => self.begin(receiving.clone(), came, path.clone()),
-            None => self.matching.borrow_mut().post(receiving.clone()),
-        }
-        receiving
-    }
-
-    /// Waits for the message of a receive.
-    pub(super) async fn received(
-        &self,
-        receiving: &Receiving,
-        path: &mut Path,
-    ) -> Result<Arrival, CardError> {
-        let wanted = receiving.wanted;
-        let failed = self.changed.wait_until(|| self.failed.borrow().is_some());
-        let done = receiving.done.wait_until(|| receiving.result.borrow().is_some());
-        describe(move || wanted.what(), race(done, failed)).await;
-        match receiving.result.take() {
-            Some((result, its)) => {
-                path.follow(&its);
-                result
-            }
-            None => Err(self.failure().expect("one of the two")),
-        }
-    }
-
-    /// Brings a message to its receive.
-    fn begin(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, path: Path) {
-        let own = self.clone();
-        self.card.sim.spawn(async move {
-            let mut path = path;
-            let (source, tag, bytes) = (came.source, came.tag, came.bytes);
-            let arrival = Arrival { source, tag, bytes, room: receiving.wanted.room };
-            let brought = match came.how {
-                How::Eager(buffer) => own.bring_eager(&receiving, arrival, buffer, &mut path).await,
-                How::Long(id) => own.bring_long(&receiving, arrival, id, &mut path).await,
-            };
-            if let Err(error) = brought {
-                finish(&receiving, Err(error), path);
-            }
-        });
-    }
-
-    async fn bring_eager(
-        &self,
-        receiving: &Rc<Receiving>,
-        arrival: Arrival,
-        buffer: u64,
-        path: &mut Path,
-    ) -> Result<(), CardError> {
-        let Arrival { source, bytes, room, .. } = arrival;
-        let (address, length) = (receiving.wanted.address, bytes.min(room));
-        if length > 0 && self.card.is_gpu(address) {
-            // No CPU writes there: the card does, from one memory of the host to the other.
-            let (own, id, lease) =
-                (self.card.node.0, self.number(), self.leases.lease(address, length, path).await?);
-            let coming = Coming { receiving: receiving.clone(), arrival, _lease: Some(lease) };
-            self.coming.borrow_mut().insert((own, id), coming);
-            self.put(own, buffer, address, length, data(BYTES, id, 0), path).await?;
-            receiving.done.wait_until(|| receiving.ended.get()).await;
-            path.advance(Stage::COPY, self.card.sim.now());
-        } else if length > 0 {
-            self.copy(buffer, address, length, path).await?;
-        }
-        finish(receiving, Ok(arrival), path.clone());
-        if bytes > 0 {
-            self.process.post_streaming(buffer, self.card.spec.messages.eager, path).await?;
-        }
-        self.taken(source, path).await
-    }
-
-    async fn bring_long(
-        &self,
-        receiving: &Rc<Receiving>,
-        arrival: Arrival,
-        id: u32,
-        path: &mut Path,
-    ) -> Result<(), CardError> {
-        let (address, length) = (receiving.wanted.address, arrival.bytes.min(arrival.room));
-        let lease = if length > 0 { Some(self.leases.lease(address, length, path).await?) } else { None };
-        let coming = Coming { receiving: receiving.clone(), arrival, _lease: lease };
-        self.coming.borrow_mut().insert((arrival.source, id), coming);
-        self.put(arrival.source, 0, address, 0, data(CTS, id, length as u32), path).await?;
-        self.taken(arrival.source, path).await
-    }
-
-    /// A receive has taken a message of a host, whose credit goes back with others.
-    async fn taken(&self, source: u32, path: &mut Path) -> Result<(), CardError> {
-        let peer = self.peer(source);
-        peer.held.set(peer.held.get() - 1);
-        peer.owed.set(peer.owed.get() + 1);
-        if peer.owed.get() >= self.window.div_ceil(2) {
-            let credits = peer.owed.replace(0);
-            self.put(source, 0, 0, 0, data(CREDIT, 0, credits as u32), path).await?;
-        }
         Ok(())
     }
 
@@ -481,12 +296,4 @@ impl Messenger {
         }
         true
     }
-}
-
-fn finish(receiving: &Receiving, result: Result<Arrival, CardError>, path: Path) {
-    // A message that has been received stays so, whatever comes after it.
-    if !receiving.ended.replace(true) {
-        receiving.result.replace(Some((result, path)));
-    }
-    receiving.done.notify_all();
 }

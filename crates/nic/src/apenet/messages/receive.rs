@@ -1,0 +1,123 @@
+//! The receiver's side of `recv`: messages brought to their receives, and credits that go back.
+
+use super::{BYTES, CREDIT, CTS, Came, Coming, How, Messenger, Receiving, data};
+use crate::design::CardError;
+use crate::messages::{Arrival, Wanted};
+use nicety_kernel::{Signal, describe, race};
+use nicety_types::{Path, Stage};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+impl Messenger {
+    /// Posts a receive; `path` is its program's.
+    pub(in crate::apenet) fn post(self: &Rc<Self>, wanted: Wanted, path: &Path) -> Rc<Receiving> {
+        let done = Signal::new(&self.card.sim);
+        let receiving =
+            Rc::new(Receiving { wanted, result: RefCell::default(), ended: Cell::new(false), done });
+        let found = self.matching.borrow_mut().take_message(|came| wanted.takes(came.source, came.tag)).0;
+        match found {
+            Some(came) => self.begin(receiving.clone(), came, path.clone()),
+            None => self.matching.borrow_mut().post(receiving.clone()),
+        }
+        receiving
+    }
+
+    /// Waits for the message of a receive.
+    pub(in crate::apenet) async fn received(
+        &self,
+        receiving: &Receiving,
+        path: &mut Path,
+    ) -> Result<Arrival, CardError> {
+        let wanted = receiving.wanted;
+        let failed = self.changed.wait_until(|| self.failed.borrow().is_some());
+        let done = receiving.done.wait_until(|| receiving.result.borrow().is_some());
+        describe(move || wanted.what(), race(done, failed)).await;
+        match receiving.result.take() {
+            Some((result, its)) => {
+                path.follow(&its);
+                result
+            }
+            None => Err(self.failure().expect("one of the two")),
+        }
+    }
+
+    /// Brings a message to its receive.
+    pub(super) fn begin(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, path: Path) {
+        let own = self.clone();
+        self.card.sim.spawn(async move {
+            let mut path = path;
+            let (source, tag, bytes) = (came.source, came.tag, came.bytes);
+            let arrival = Arrival { source, tag, bytes, room: receiving.wanted.room };
+            let brought = match came.how {
+                How::Eager(buffer) => own.bring_eager(&receiving, arrival, buffer, &mut path).await,
+                How::Long(id) => own.bring_long(&receiving, arrival, id, &mut path).await,
+            };
+            if let Err(error) = brought {
+                finish(&receiving, Err(error), path);
+            }
+        });
+    }
+
+    async fn bring_eager(
+        &self,
+        receiving: &Rc<Receiving>,
+        arrival: Arrival,
+        buffer: u64,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let Arrival { source, bytes, room, .. } = arrival;
+        let (address, length) = (receiving.wanted.address, bytes.min(room));
+        if length > 0 && self.card.is_gpu(address) {
+            // No CPU writes there: the card does, from one memory of the host to the other.
+            let (own, id, lease) =
+                (self.card.node.0, self.number(), self.leases.lease(address, length, path).await?);
+            let coming = Coming { receiving: receiving.clone(), arrival, _lease: Some(lease) };
+            self.coming.borrow_mut().insert((own, id), coming);
+            self.put(own, buffer, address, length, data(BYTES, id, 0), path).await?;
+            receiving.done.wait_until(|| receiving.ended.get()).await;
+            path.advance(Stage::COPY, self.card.sim.now());
+        } else if length > 0 {
+            self.copy(buffer, address, length, path).await?;
+        }
+        finish(receiving, Ok(arrival), path.clone());
+        if bytes > 0 {
+            self.process.post_streaming(buffer, self.card.spec.messages.eager, path).await?;
+        }
+        self.taken(source, path).await
+    }
+
+    async fn bring_long(
+        &self,
+        receiving: &Rc<Receiving>,
+        arrival: Arrival,
+        id: u32,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let (address, length) = (receiving.wanted.address, arrival.bytes.min(arrival.room));
+        let lease = if length > 0 { Some(self.leases.lease(address, length, path).await?) } else { None };
+        let coming = Coming { receiving: receiving.clone(), arrival, _lease: lease };
+        self.coming.borrow_mut().insert((arrival.source, id), coming);
+        self.put(arrival.source, 0, address, 0, data(CTS, id, length as u32), path).await?;
+        self.taken(arrival.source, path).await
+    }
+
+    /// A receive has taken a message of a host, whose credit goes back with others.
+    async fn taken(&self, source: u32, path: &mut Path) -> Result<(), CardError> {
+        let peer = self.peer(source);
+        peer.held.set(peer.held.get() - 1);
+        peer.owed.set(peer.owed.get() + 1);
+        if peer.owed.get() >= self.window.div_ceil(2) {
+            let credits = peer.owed.replace(0);
+            self.put(source, 0, 0, 0, data(CREDIT, 0, credits as u32), path).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn finish(receiving: &Receiving, result: Result<Arrival, CardError>, path: Path) {
+    // A message that has been received stays so, whatever comes after it.
+    if !receiving.ended.replace(true) {
+        receiving.result.replace(Some((result, path)));
+    }
+    receiving.done.notify_all();
+}
