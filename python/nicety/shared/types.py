@@ -760,8 +760,8 @@ class Saturation(TypedDict):
         nic: The card.
         pattern: The pattern.
         channel_load_max: The load of the most loaded link, in links' bandwidths, where every node that sends does so at
-            a link's bandwidth: by walking all routes. Left out where they are too many, on a torus of more than 4096
-            nodes.
+            a link's bandwidth: by walking routes. Left out where they are too many: to all nodes, on a torus of more
+            than 4096 and an odd size.
         channel_load_mean: The mean over all links.
         measured_saturation_fraction: The largest accepted load, if any of the rows is saturated.
         saturation_fraction: The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that

@@ -31,21 +31,41 @@ impl ChannelLoads {
         shape: &TorusShape,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<ChannelLoads>, Error> {
+        // Of a place, the routing rule sees the parities, besides how far the destination is. So where all sizes are even, the
+        // first two places of each dimension stand for all others.
+        let folds = shape.sizes().iter().all(|size| *size == 1 || size.is_multiple_of(2));
+        ChannelLoads::walked(pattern, shape, folds && pattern.only(shape, 0).is_none(), interrupted)
+    }
+
+    /// Those of a pattern; with `folded`, by the routes from one node of each parity alone, counting links whose places
+    /// have the same parities as one.
+    fn walked(
+        pattern: Pattern,
+        shape: &TorusShape,
+        folded: bool,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<ChannelLoads>, Error> {
         let hosts = shape.hosts();
+        let place = |rank: u32| match folded {
+            true => shape.coordinates(rank).iter().rev().fold(0, |place, at| 2 * place + (at % 2) as usize),
+            false => rank as usize,
+        };
+        let is_source = |rank: &u32| !folded || shape.coordinates(*rank).iter().all(|at| *at < 2);
+        let sources: Vec<u32> = (0..hosts).filter(is_source).collect();
         let to_all = pattern.only(shape, 0).is_none();
-        if to_all && u64::from(hosts) * u64::from(hosts) > MOST_PAIRS {
+        if to_all && sources.len() as u64 * u64::from(hosts) > MOST_PAIRS {
             return Ok(None);
         }
         // Packets on each link, of which a node sends `each`: one to each destination.
-        let mut packets = vec![0u64; 6 * hosts as usize];
+        let mut packets = vec![0u64; 6 * if folded { 8 } else { hosts as usize }];
         let (mut hops, mut senders) = (0, 0u64);
         let mut walk = |from: u32, to: u32| {
             for hop in shape.path(from, to) {
-                packets[6 * hop.from as usize + 2 * hop.dimension + usize::from(hop.plus)] += 1;
+                packets[6 * place(hop.from) + 2 * hop.dimension + usize::from(hop.plus)] += 1;
                 hops += 1;
             }
         };
-        for from in 0..hosts {
+        for &from in &sources {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
@@ -58,7 +78,7 @@ impl ChannelLoads {
         }
         let each = if to_all { u64::from(hosts) - 1 } else { 1 };
         let used = shape.sizes().iter().filter(|&&size| size > 1).count() as u64;
-        let links = 2 * used * u64::from(hosts);
+        let links = 2 * used * sources.len() as u64;
         let share = |packets: u64, of: u64| packets as f64 / of as f64;
         Ok(Some(ChannelLoads {
             mean: share(hops, each * links),
@@ -120,8 +140,18 @@ mod tests {
     }
 
     #[test]
+    fn a_node_of_each_parity_stands_for_all() {
+        for sizes in [&[2][..], &[6], &[16], &[4, 6], &[2, 10, 1], &[4, 4, 4], &[6, 2, 8], &[8, 8, 8]] {
+            let shape = Torus::new(sizes).unwrap().shape(sizes.iter().product::<u32>() as usize).unwrap();
+            let [few, all] =
+                [true, false].map(|folded| ChannelLoads::walked(Pattern::Uniform, &shape, folded, &|| false));
+            assert_eq!(few.unwrap(), all.unwrap(), "{sizes:?}");
+        }
+    }
+
+    #[test]
     fn routes_of_very_many_pairs_are_not_walked() {
-        let shape = Torus::new(&[32, 32, 16]).unwrap().shape(1 << 14).unwrap();
+        let shape = Torus::new(&[32, 32, 15]).unwrap().shape(15 << 10).unwrap();
         let of = |pattern, interrupted: bool| ChannelLoads::of(pattern, &shape, &|| interrupted);
         assert_eq!(of(Pattern::Uniform, false).unwrap(), None);
         assert!(of(Pattern::Neighbour, false).unwrap().is_some());

@@ -76,7 +76,7 @@ pub struct Saturation {
     /// The pattern.
     pub pattern: &'static str,
     /// The load of the most loaded link, in links' bandwidths, where every node that sends does so at a link's bandwidth:
-    /// by walking all routes. Left out where they are too many, on a torus of more than 4096 nodes.
+    /// by walking routes. Left out where they are too many: to all nodes, on a torus of more than 4096 and an odd size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_load_max: Option<f64>,
     /// The mean over all links.
