@@ -185,13 +185,19 @@ fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Cost
         let start = host.now();
         match host.vni() {
             Ok(vni) => vni.copy_to_pool(&from).await?,
-            // Into memory that a driver has locked once.
+            // Into memory that a driver has locked, or a process registered, once.
             Err(_) => host.copy(&from, &host.alloc(size)?).await?,
         }
         let copied = host.now();
         let pages = match host.vni() {
             Ok(vni) => vni.lock_and_translate(&from).await?,
-            Err(_) => host.channels()?.lock(&from).await,
+            Err(_) => match host.rdma() {
+                Ok(rdma) => {
+                    rdma.register(&from).await?;
+                    rdma.registered().1
+                }
+                Err(_) => host.channels()?.lock(&from).await,
+            },
         };
         let translate = host.now().since(copied);
         result.set(Some(Costs { pages, copy: copied.since(start), translate }));

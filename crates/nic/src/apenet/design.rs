@@ -105,6 +105,10 @@ impl CardSpec for ApenetSpec {
         self.gpu
     }
 
+    fn registers(&self) -> Option<u64> {
+        Some(self.limits.pages * self.kernel.page)
+    }
+
     fn protocol(&self) -> String {
         // The library at the other end returns credits by the window.
         format!("APEnet+ packets, {} messages ahead", self.messages.window)
