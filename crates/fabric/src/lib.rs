@@ -41,5 +41,5 @@ pub use protocol::{BitErrorRate, LinkProtocol, Resend};
 pub use routing::{Route, Routing, RoutingTable};
 pub use switch::{Switch, SwitchSpec};
 pub use topology::{Network, NetworkSpec, Topology, TopologyError};
-pub use torus::{Cycle, Hop, RouterSpec, Torus, TorusChannel, TorusShape};
+pub use torus::{Cycle, Hop, RouterSpec, Torus, TorusChannel, TorusShape, most_cubic};
 pub use transit::Transit;

@@ -1,14 +1,12 @@
 //! The grid of ranks of a program whose ranks communicate with their neighbours.
 
 use nicety::Error;
-use nicety_fabric::TorusShape;
+use nicety_fabric::{TorusShape, most_cubic};
 use std::fmt;
 use std::str::FromStr;
 
 /// Most ranks of a grid.
 const MOST: u64 = 1 << 20;
-/// Dimensions of a grid where only the number of its ranks is given.
-const USUAL: usize = 3;
 
 /// Ranks in one to three dimensions, each of which is closed to a ring. Rank 0 is at the origin, and the first
 /// dimension changes fastest.
@@ -39,16 +37,8 @@ impl Grid {
         if !(2..=MOST).contains(&u64::from(ranks)) {
             return Err(Error::Input(format!("--nodes {ranks}: a grid has 2 to {MOST} ranks")));
         }
-        let mut sizes = [ranks, 1, 1];
-        for x in (1..=ranks).take_while(|x| x.pow(2) <= ranks).filter(|x| ranks.is_multiple_of(*x)) {
-            let rest = ranks / x;
-            let divides = |y: &u32| rest.is_multiple_of(*y);
-            let y = (x..=rest).take_while(|y| y * y <= rest).filter(divides).last();
-            if let Some(y) = y.filter(|y| rest / y < sizes[0]) {
-                sizes = [rest / y, y, x];
-            }
-        }
-        let used = sizes.iter().rposition(|&size| size > 1).map_or(USUAL, |last| last + 1);
+        let sizes = most_cubic(ranks);
+        let used = sizes.iter().rposition(|&size| size > 1).map_or(sizes.len(), |last| last + 1);
         Grid::new(&sizes[..used])
     }
 

@@ -11,7 +11,7 @@ mod dependencies;
 mod shape;
 
 pub use dependencies::{Cycle, TorusChannel};
-pub use shape::{Hop, TorusShape};
+pub use shape::{Hop, TorusShape, most_cubic};
 
 use crate::link::{inner_link, link_between};
 use crate::topology::card;

@@ -141,7 +141,7 @@ impl fmt::Display for TorusShape {
 }
 
 /// The three sizes of a torus of so many hosts, the first the largest, whose sum is the smallest.
-pub(super) fn most_cubic(hosts: u32) -> Coordinates {
+pub fn most_cubic(hosts: u32) -> [u32; 3] {
     let divisors = |of: u32| {
         (1..)
             .take_while(move |&d| u64::from(d) * u64::from(d) <= u64::from(of))
