@@ -1,6 +1,7 @@
 //! The specs that come with nicety.
 
-use nicety_spec::{Kind, Listing, SHIPPED, Section, Spec, units};
+use nicety_spec::{Kind, Listing, Ratio, SHIPPED, Section, Spec, units};
+
 use toml::de::{DeTable, DeValue};
 
 /// Reads every key of a spec, as the quantity its text suggests: the keys of a card are its parts' business.
@@ -33,6 +34,9 @@ fn read_section(section: &Section<'_>, table: &DeTable<'_>) {
             }
             Some(DeValue::String(text)) if units::parse_size(text).is_ok() => {
                 section.size(key, 0..=u64::MAX, "");
+            }
+            Some(DeValue::String(text)) if text.parse::<f64>().is_ok() => {
+                section.ratio(key, Ratio::ZERO..=Ratio::ONE, "");
             }
             Some(_) => {
                 let text = section.text(key, "");
