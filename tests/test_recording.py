@@ -92,7 +92,7 @@ def test_each_level_keeps_what_those_before_it_keep() -> None:
                     getattr(run, table)
     with pytest.raises(nicety.InputError, match=r"run\.trace\(\): this run recorded messages only"):
         runs["messages"].trace("x")
-    with pytest.raises(nicety.InputError, match="recording is 'summary' or 'messages' or .*, not 'all'"):
+    with pytest.raises(nicety.InputError, match=r"recording is 'summary' or 'messages' or .*, not 'all'"):
         ping_pong("all")
 
 
