@@ -119,6 +119,38 @@ def test_a_refused_put_is_reported_at_both_ends_and_writes_nothing() -> None:
     ]
 
 
+def test_a_refusal_that_no_program_takes_fails_the_run() -> None:
+    def program(takes: bool) -> Any:
+        async def main(host: nicety.Host) -> None:
+            buffer = host.alloc(64)
+            await host.rdma.register(buffer)
+            await host.barrier()
+            if host.rank == 0:
+                await host.rdma.put(buffer, to=1, address=buffer.address + 4096)
+                while takes and (await host.rdma.event()).kind != "refused":
+                    pass
+
+        return main
+
+    text = error_of(program(takes=False))
+    assert "rank 0: RDMA refused: unregistered, by rank 1; no program has taken the event" in text
+    run(program(takes=True))
+    run(program(takes=False), allow_failures="refused")
+
+
+def test_lost_events_that_no_program_has_heard_of_fail_the_run() -> None:
+    async def main(host: nicety.Host) -> None:
+        buffer = host.alloc(64)
+        region = await host.rdma.register(buffer)
+        await host.barrier()
+        if host.rank == 0:
+            for _ in range(8):
+                await host.rdma.wait(await host.rdma.put(buffer, to=1, address=region.address))
+
+    with pytest.raises(nicety.Error, match="event refused: no room in its queue, lost to process 0; raise events"):
+        run(main, set={"events.user": 4})
+
+
 def test_waiting_for_a_refused_get_raises() -> None:
     async def main(host: nicety.Host) -> None:
         buffer = host.alloc(64)

@@ -6,6 +6,7 @@ use super::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Stati
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts;
+use crate::programs::RefusedCommand;
 use crate::sections::NodeSpec;
 use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
 use nicety_spec::Reader;
@@ -161,6 +162,24 @@ impl design::Card for Node {
             pages,
             kernel: self.card.kernel().counters(),
         })
+    }
+
+    /// Refusals that no program has taken, and lost events: a program that does not look may go on without its bytes.
+    fn refused_commands(&self) -> Vec<RefusedCommand> {
+        let (refused, lost) = self.card.events.unnoticed();
+        let refused = refused.into_iter().map(|((why, node), times)| RefusedCommand {
+            command: "RDMA",
+            code: why.name(),
+            place: format!("by rank {}; no program has taken the event", node.0),
+            times,
+        });
+        let lost = lost.into_iter().map(|(process, times)| RefusedCommand {
+            command: "event",
+            code: "no room in its queue",
+            place: format!("lost to process {process}; raise events.entries or events.user"),
+            times,
+        });
+        refused.chain(lost).collect()
     }
 
     fn unusable(&self) -> u64 {

@@ -4,13 +4,13 @@
 //! Both queues are bounded. An event for which one of them has no room is lost; it is counted, and the next call of the
 //! process that takes an event fails and says so.
 
-use super::error::ApenetError;
-use super::event::Event;
+use super::error::{ApenetError, Refusal};
+use super::event::{Event, EventKind};
 use super::spec::Notify;
 use super::{Card, stages};
 use nicety_host::Vector;
 use nicety_kernel::{Server, Signal, Sim, describe};
-use nicety_types::{MessageId, Path};
+use nicety_types::{MessageId, NodeId, Path};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -95,6 +95,22 @@ impl Events {
         let written = self.written.borrow();
         let Some((owner, _)) = written.front() else { return false };
         *owner == process || self.queues.borrow().get(owner).is_none_or(|queue| queue.waiting == 0)
+    }
+
+    /// Refusals of this host's messages that no program has taken, by reason and refusing node, with their number; and
+    /// events that were lost and not reported, by process.
+    pub(super) fn unnoticed(&self) -> (BTreeMap<(Refusal, NodeId), u64>, BTreeMap<u32, u64>) {
+        let (written, queues) = (self.written.borrow(), self.queues.borrow());
+        let waiting =
+            queues.values().flat_map(|queue| &queue.events).chain(written.iter().map(|(_, noted)| noted));
+        let mut refused = BTreeMap::new();
+        for Noted { event, .. } in waiting {
+            if let EventKind::Refused(_, why) = event.kind {
+                *refused.entry((why, event.peer.node)).or_default() += 1;
+            }
+        }
+        let lost = queues.iter().filter(|(_, queue)| queue.lost > 0);
+        (refused, lost.map(|(process, queue)| (*process, queue.lost)).collect())
     }
 
     fn remove(&self, process: u32, wanted: &dyn Fn(&Event) -> bool) -> Option<Noted> {
