@@ -46,9 +46,9 @@ def test_bandwidth_falls_where_the_tlb_ends() -> None:
     assert gpu[1] > 0.95 * gpu[0]
 
 
-def test_the_receive_side_is_the_limit() -> None:
+def test_a_flushed_receive_side_translates_nothing() -> None:
     size = [2 * MI]
-    assert bandwidths(size, flush_receive=True)[0] > bandwidths(size)[0]
+    assert bandwidths(size, flush_receive=True)[0] > 2 * bandwidths(size)[0]
     row = rows("bandwidth", [4096], flush_receive=True)[0]
     assert not row["verified"]
     assert bandwidths([65536], overrides=["dma.receive_engines=1"])[0] < bandwidths([65536])[0]

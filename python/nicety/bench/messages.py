@@ -82,9 +82,25 @@ _MEANINGS = {
     "bandwidth": "payload of a window of messages one way, 10^6 bytes a second",
     "message-rate": "a window of messages one way, from the first post to the last completion",
 }
+_MEANINGS_OF_PUTS = {
+    "latency": "half a round trip of a put and the put that answers it",
+    "bandwidth": "payload of a window of puts up to the answer to the last, 10^6 bytes a second",
+    "message-rate": "a window of puts, from the first post to the answer to the last",
+}
 _UNITS_SHORT = {"latency": "mean", "bandwidth": "MB/s", "message-rate": "messages/s"}
 _Table = tuple[str, list[list[str]]]
 """A title, and rows of which the first names the columns."""
+
+
+def _meaning(report: Report) -> str:
+    """The measured quantity, in a line."""
+    puts = report["manifest"].get("puts")
+    if puts is None:
+        return _MEANINGS[report["benchmark"]]
+    if puts["flush_receive"]:
+        return "a window of puts, up to the last byte that the sender's card has read"
+    pong = f" of {puts['pong_size_bytes']} B" if report["benchmark"] == "latency" else ""
+    return _MEANINGS_OF_PUTS[report["benchmark"]] + pong
 
 
 def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> str:
@@ -96,7 +112,7 @@ def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool
     rows = report["rows"]
     lines = [
         f"# nicety {_TITLES[report['benchmark']]} v{report['version']}",
-        f"# {_MEANINGS[report['benchmark']]}",
+        f"# {_meaning(report)}",
         f"# seed {report['seed']}{_iterations(rows)}",
         *_circumstances(report),
     ]
