@@ -56,6 +56,18 @@ def test_a_bound_is_drawn_beside_an_allreduce_only() -> None:
     }
 
 
+def test_the_bound_is_that_of_a_cards_own_link() -> None:
+    router = ["router.latency=50ns", "router.buffer=32", "router.gap=5ps/B"]
+    bounds = {}
+    for topology in ("star", "torus:2x2"):
+        report = nicety.bench_grid(
+            "allreduce", nics="spin-discrete", sizes=1024, nodes=4, topology=topology, overrides=router
+        )
+        bounds[topology] = report["rows"][0]["lower_bound_ns"]
+    # 3/2 of the vector, at 20 ps a byte on the link and 5 between card and router.
+    assert bounds == pytest.approx({"star": 30.72, "torus:2x2": 7.68})
+
+
 def test_a_wrong_value_fails_the_run(command: Command) -> None:
     arguments = ["bench", "allreduce", "--nic", "spin-discrete", "--sizes", "4Ki", "--faults", "corrupt=0.05"]
     done = [command(*arguments, "--seed", str(seed)) for seed in range(1, 5)]

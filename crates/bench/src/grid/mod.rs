@@ -18,6 +18,7 @@ use nicety::{
     CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, NetworkStatistics, Noise, Topology,
     VERSION,
 };
+use nicety_types::Gap;
 use rig::{Point, Rounds};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -198,9 +199,17 @@ fn measure(
         hops_mean: hops(&run.network),
         faces: halo.then(|| halo::faces(&point.grid)),
         algorithm_bytes_per_s: (!halo).then(|| a_second(size)),
-        lower_bound_ns: (!halo).then(|| allreduce::lower_bound(nodes, size, card.spec.node().link.gap)),
+        lower_bound_ns: (!halo)
+            .then(|| allreduce::lower_bound(nodes, size, injection(card, resolved.topology))),
         verified: true,
     })
+}
+
+/// Time a byte takes from a card into its network.
+fn injection(card: &Card, topology: Topology) -> Gap {
+    let node = card.spec.node();
+    let router = node.router.filter(|_| matches!(topology, Topology::Torus(_)));
+    router.and_then(|router| router.gap).unwrap_or(node.link.gap)
 }
 
 /// The links that packets crossed, over the packets that cards sent.
