@@ -7,6 +7,7 @@
 //!   ([`pcie`]), or a PCI bus ([`pci`]).
 //! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, on memory through a cache
 //!   where the computation goes through any, and the noise on them.
+//! - [`threads`]: threads on many hardware threads, with run queues, cross-calls, context switches and caches.
 //! - [`Kernel`]: the host's operating system: system calls, pages locked and translated, interrupts, wake-ups.
 //!
 //! The `nicety` crate builds the programs' view of it; `nic` the cards'.
@@ -21,6 +22,7 @@ mod memory;
 mod noise;
 pub mod pci;
 pub mod pcie;
+pub mod threads;
 
 pub use bus::{Bus, BusSpec, Notice, PlainSpec, Transfer};
 pub use cache::Lines;

@@ -1,0 +1,200 @@
+//! The lines of data that are still in a cache when they are touched again.
+//!
+//! A cache is a count of the lines that have come into it. What has been touched since so many lines came has lost the
+//! share of its own that these are of the whole cache: lines go out as others come in, whoever's they are. So a thread that
+//! sleeps longer, or among busier neighbours, finds less of its data, and nothing else has to be said about sharing.
+//! Fractions of lines are carried over from touch to touch, so that none are lost by rounding.
+
+use super::spec::CachesSpec;
+use std::cell::Cell;
+
+/// Lines that belong together and are touched together: a connection's state, a packet's header, a thread's stack.
+#[derive(Debug, Default)]
+pub struct Data {
+    lines: Cell<u64>,
+    last: Cell<Option<Touch>>,
+}
+
+/// Where and when lines were touched last.
+#[derive(Clone, Copy, Debug)]
+struct Touch {
+    core: usize,
+    first: u64,
+    second: u64,
+}
+
+impl Data {
+    /// So many lines, in no cache.
+    pub const fn new(lines: u64) -> Data {
+        Data { lines: Cell::new(lines), last: Cell::new(None) }
+    }
+
+    /// A card has written them to memory: no cache has them any more.
+    pub fn forget(&self) {
+        self.last.set(None);
+    }
+}
+
+/// Lines that were not where they were looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Misses {
+    /// In the core's first level.
+    pub first: u64,
+    /// Of these, in the second level.
+    pub second: u64,
+}
+
+/// A cache, by what came into it.
+#[derive(Debug)]
+struct Level {
+    capacity: u64,
+    filled: u64,
+    /// Lines missed, in shares of the capacity, that did not make a whole one yet.
+    rest: u64,
+}
+
+impl Level {
+    fn new(bytes: u64, line: u64) -> Level {
+        Level { capacity: (bytes / line).max(1), filled: 0, rest: 0 }
+    }
+
+    /// How many of `lines`, touched last when `then` lines had come, are gone.
+    fn gone(&mut self, lines: u64, then: u64) -> u64 {
+        let newer = (self.filled - then).min(self.capacity);
+        let beyond = lines.saturating_sub(self.capacity);
+        let shares = (lines - beyond) * newer + self.rest;
+        self.rest = shares % self.capacity;
+        beyond + shares / self.capacity
+    }
+}
+
+/// The caches of a processor.
+#[derive(Debug)]
+pub(super) struct Caches {
+    first: Vec<Level>,
+    second: Level,
+}
+
+impl Caches {
+    pub(super) fn new(cores: usize, spec: &CachesSpec) -> Caches {
+        Caches {
+            first: (0..cores).map(|_| Level::new(spec.first, spec.line)).collect(),
+            second: Level::new(spec.second, spec.line),
+        }
+    }
+
+    /// A thread on this core touches data, which is in the core's caches afterwards.
+    pub(super) fn touch(&mut self, core: usize, data: &Data) -> Misses {
+        let (lines, last) = (data.lines.get(), data.last.get());
+        let near = last.filter(|touch| touch.core == core);
+        let first = near.map_or(lines, |touch| self.first[core].gone(lines, touch.first));
+        let second = last.map_or(first, |touch| self.second.gone(first, touch.second));
+        self.fill(core, Misses { first, second });
+        let touch = Touch { core, first: self.first[core].filled, second: self.second.filled };
+        data.last.set(Some(touch));
+        Misses { first, second }
+    }
+
+    /// A thread on this core goes once through lines that no cache has, and does not come back to them.
+    pub(super) fn stream(&mut self, core: usize, lines: u64) -> Misses {
+        let misses = Misses { first: lines, second: lines };
+        self.fill(core, misses);
+        misses
+    }
+
+    fn fill(&mut self, core: usize, misses: Misses) {
+        self.first[core].filled += misses.first;
+        self.second.filled += misses.second;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_types::Duration;
+    use proptest::prelude::*;
+
+    /// 16 lines for each of two cores, 64 for both.
+    fn caches() -> Caches {
+        let spec = CachesSpec {
+            line: 64,
+            first: 1024,
+            second: 4096,
+            second_latency: Duration::ZERO,
+            memory_latency: Duration::ZERO,
+            overlap: 1,
+        };
+        Caches::new(2, &spec)
+    }
+
+    const fn misses(first: u64, second: u64) -> Misses {
+        Misses { first, second }
+    }
+
+    #[test]
+    fn data_stays_until_others_come() {
+        let (mut caches, state) = (caches(), Data::new(8));
+        assert_eq!(caches.touch(0, &state), misses(8, 8));
+        assert_eq!(caches.touch(0, &state), misses(0, 0));
+        // Four of sixteen lines: a quarter of the eight is gone, and from the second level, 4 of 64, an eighth of one.
+        assert_eq!(caches.stream(0, 4), misses(4, 4));
+        assert_eq!(caches.touch(0, &state), misses(2, 0));
+        // As many as the cache has: all are gone.
+        caches.stream(0, 16);
+        assert_eq!(caches.touch(0, &state).first, 8);
+    }
+
+    #[test]
+    fn another_core_has_them_in_the_second_level_only() {
+        let (mut caches, state) = (caches(), Data::new(8));
+        caches.touch(0, &state);
+        assert_eq!(caches.touch(1, &state), misses(8, 0));
+        assert_eq!(caches.touch(1, &state), misses(0, 0));
+        assert_eq!(caches.touch(0, &state), misses(8, 0));
+    }
+
+    #[test]
+    fn what_a_card_writes_is_in_no_cache() {
+        let (mut caches, header) = (caches(), Data::new(2));
+        caches.touch(0, &header);
+        header.forget();
+        assert_eq!(caches.touch(0, &header), misses(2, 2));
+    }
+
+    #[test]
+    fn fractions_of_lines_add_up() {
+        let (mut caches, state) = (caches(), Data::new(1));
+        caches.touch(0, &state);
+        // Each time one of sixteen lines is new: one touch in sixteen misses, and its own line is a new one, too.
+        let missed: u64 = (0..160)
+            .map(|_| {
+                caches.stream(0, 1);
+                caches.touch(0, &state).first
+            })
+            .sum();
+        assert_eq!(missed, 10);
+    }
+
+    #[test]
+    fn data_larger_than_a_cache_never_fits() {
+        let (mut caches, buffer) = (caches(), Data::new(20));
+        caches.touch(0, &buffer);
+        assert_eq!(caches.touch(0, &buffer), misses(4, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_misses_than_lines(
+            touches in prop::collection::vec((0usize..2, 0usize..4, 0u64..40), 1..200),
+        ) {
+            let mut caches = caches();
+            let data = [Data::new(1), Data::new(7), Data::new(16), Data::new(100)];
+            for (core, which, streamed) in touches {
+                let lines = data[which].lines.get();
+                let missed = caches.touch(core, &data[which]);
+                prop_assert!(missed.first <= lines && missed.second <= missed.first);
+                caches.stream(core, streamed);
+            }
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Which thread runs on which CPU: a state machine without time.
+//!
+//! A thread that becomes ready goes on on the CPU that it had last, if that idles; else on an idle CPU of the core with the
+//! fewest threads; else it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. An interrupt
+//! belongs to a CPU: it begins at the end of a piece of the thread there, which goes on behind it.
+
+use super::spec::ThreadsSpec;
+use std::collections::VecDeque;
+
+/// Where a thread may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// On any CPU.
+    Anywhere,
+    /// On this one.
+    Bound(usize),
+    /// On this one, as the handler of an interrupt, before all other threads.
+    Interrupt(usize),
+}
+
+/// How a thread comes to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Behind an interrupt: nothing has changed.
+    Resumed,
+    /// As an interrupt.
+    Interrupt,
+    /// By a context switch: whether by a cross-call, and whether it ran elsewhere before.
+    Switched { called: bool, migrated: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Asleep,
+    /// In a queue.
+    Ready,
+    /// Interrupted.
+    Held,
+    Running,
+}
+
+#[derive(Debug)]
+struct State {
+    placement: Placement,
+    phase: Phase,
+    /// Woken while it was not asleep: it will not sleep next time.
+    token: bool,
+    /// The CPU that it has or had last.
+    cpu: Option<usize>,
+    /// How it began to run, until it takes notice.
+    start: Option<Start>,
+}
+
+#[derive(Debug, Default)]
+struct Cpu {
+    running: Option<usize>,
+    /// Interrupted, to go on behind the interrupts.
+    held: Option<usize>,
+    interrupts: VecDeque<usize>,
+    ready: VecDeque<usize>,
+}
+
+/// What waking a thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// It was not asleep, and will not sleep next time.
+    Already,
+    /// It waits for a CPU.
+    Waits,
+    /// It runs, on an idle CPU, which is another one's than the caller's where `called`.
+    Runs { called: bool },
+}
+
+/// CPUs and threads.
+#[derive(Debug)]
+pub(super) struct Queues {
+    strands: usize,
+    cpus: Vec<Cpu>,
+    threads: Vec<State>,
+    /// Of each core, its CPUs that idle, as bits.
+    idle: Vec<u64>,
+    /// Threads in the queues of all CPUs.
+    waiting: usize,
+}
+
+const ALIVE: &str = "a thread has a CPU while it runs";
+
+impl Queues {
+    /// Idle CPUs, of which the operating system uses the first `enabled`.
+    pub(super) fn new(spec: &ThreadsSpec, enabled: usize) -> Queues {
+        assert!(spec.strands <= 64, "{} hardware threads a core", spec.strands);
+        assert!((1..=spec.cpus()).contains(&enabled), "{enabled} of {} CPUs", spec.cpus());
+        let mut idle = vec![0; spec.cores];
+        for cpu in 0..enabled {
+            idle[spec.core(cpu)] |= 1 << (cpu % spec.strands);
+        }
+        let cpus = (0..enabled).map(|_| Cpu::default()).collect();
+        Queues { strands: spec.strands, cpus, threads: Vec::new(), idle, waiting: 0 }
+    }
+
+    /// A sleeping thread, by its number.
+    pub(super) fn add(&mut self, placement: Placement) -> usize {
+        if let Placement::Bound(cpu) | Placement::Interrupt(cpu) = placement {
+            assert!(cpu < self.cpus.len(), "CPU {cpu} of {}", self.cpus.len());
+        }
+        let state = State { placement, phase: Phase::Asleep, token: false, cpu: None, start: None };
+        self.threads.push(state);
+        self.threads.len() - 1
+    }
+
+    pub(super) fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// The CPU of a thread that runs.
+    pub(super) fn cpu(&self, thread: usize) -> Option<usize> {
+        let state = &self.threads[thread];
+        state.cpu.filter(|_| state.phase == Phase::Running)
+    }
+
+    pub(super) fn is_asleep(&self, thread: usize) -> bool {
+        self.threads[thread].phase == Phase::Asleep
+    }
+
+    /// How a thread that runs came to, once.
+    pub(super) fn take_start(&mut self, thread: usize) -> Option<Start> {
+        self.threads[thread].start.take()
+    }
+
+    /// Wakes a thread, from this CPU where it is one that does.
+    pub(super) fn wake(&mut self, thread: usize, from: Option<usize>) -> Woken {
+        let state = &mut self.threads[thread];
+        if state.phase != Phase::Asleep {
+            state.token = true;
+            return Woken::Already;
+        }
+        if let Placement::Interrupt(cpu) = state.placement {
+            return self.interrupt(thread, cpu);
+        }
+        self.place(thread, from)
+    }
+
+    /// Gives a thread that is ready an idle CPU, or a place in a queue.
+    fn place(&mut self, thread: usize, from: Option<usize>) -> Woken {
+        match self.idle_cpu(thread) {
+            Some(cpu) => {
+                let called = from.is_some_and(|from| from != cpu);
+                self.run(thread, cpu, called);
+                Woken::Runs { called }
+            }
+            None => {
+                let cpu = self.queue_of(thread);
+                self.threads[thread].phase = Phase::Ready;
+                self.cpus[cpu].ready.push_back(thread);
+                self.waiting += 1;
+                Woken::Waits
+            }
+        }
+    }
+
+    fn interrupt(&mut self, thread: usize, cpu: usize) -> Woken {
+        if self.is_idle(cpu) {
+            self.run(thread, cpu, false);
+            return Woken::Runs { called: false };
+        }
+        self.threads[thread].phase = Phase::Ready;
+        self.cpus[cpu].interrupts.push_back(thread);
+        Woken::Waits
+    }
+
+    /// The thread sleeps, unless it was woken meanwhile. Returns whether it does, and who has its CPU then.
+    pub(super) fn sleep(&mut self, thread: usize) -> (bool, Option<usize>) {
+        let state = &mut self.threads[thread];
+        if std::mem::take(&mut state.token) {
+            return (false, None);
+        }
+        let running = state.phase == Phase::Running;
+        state.phase = Phase::Asleep;
+        if !running {
+            return (true, None);
+        }
+        let cpu = state.cpu.expect(ALIVE);
+        (true, self.next(cpu))
+    }
+
+    /// At the end of a piece: gives the CPU to an interrupt, or where the thread had it for long enough, to one that waits.
+    /// Returns who has it then.
+    pub(super) fn preempt(&mut self, thread: usize, long_enough: bool) -> Option<usize> {
+        let state = &self.threads[thread];
+        if matches!(state.placement, Placement::Interrupt(_)) {
+            return None;
+        }
+        let cpu = state.cpu.expect(ALIVE);
+        if !self.cpus[cpu].interrupts.is_empty() {
+            self.threads[thread].phase = Phase::Held;
+            self.cpus[cpu].held = Some(thread);
+            return self.next(cpu);
+        }
+        if !long_enough || self.cpus[cpu].ready.is_empty() {
+            return None;
+        }
+        let next = self.next(cpu);
+        self.place(thread, None);
+        next
+    }
+
+    /// The next thread of a CPU whose thread has left it.
+    fn next(&mut self, cpu: usize) -> Option<usize> {
+        self.cpus[cpu].running = None;
+        self.set_idle(cpu, true);
+        if let Some(interrupt) = self.cpus[cpu].interrupts.pop_front() {
+            self.run(interrupt, cpu, false);
+            return Some(interrupt);
+        }
+        if let Some(held) = self.cpus[cpu].held.take() {
+            self.run(held, cpu, false);
+            self.threads[held].start = Some(Start::Resumed);
+            return Some(held);
+        }
+        let ready = self.cpus[cpu].ready.pop_front().or_else(|| self.steal(cpu))?;
+        self.waiting -= 1;
+        self.run(ready, cpu, false);
+        Some(ready)
+    }
+
+    /// A thread that waits for another CPU and may run on this one, of the nearest CPU behind it.
+    fn steal(&mut self, cpu: usize) -> Option<usize> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let all = self.cpus.len();
+        (1..all).map(|step| (cpu + step) % all).find_map(|other| {
+            let threads = &self.threads;
+            let ready = &mut self.cpus[other].ready;
+            let at = ready.iter().position(|&thread| threads[thread].placement == Placement::Anywhere)?;
+            ready.remove(at)
+        })
+    }
+
+    fn run(&mut self, thread: usize, cpu: usize, called: bool) {
+        let state = &mut self.threads[thread];
+        let migrated = state.cpu.is_some_and(|last| last != cpu);
+        state.start = Some(match state.placement {
+            Placement::Interrupt(_) => Start::Interrupt,
+            _ => Start::Switched { called, migrated },
+        });
+        state.phase = Phase::Running;
+        state.cpu = Some(cpu);
+        self.cpus[cpu].running = Some(thread);
+        self.set_idle(cpu, false);
+    }
+
+    /// The idle CPU that suits a thread best.
+    fn idle_cpu(&self, thread: usize) -> Option<usize> {
+        let state = &self.threads[thread];
+        if let Placement::Bound(cpu) = state.placement {
+            return Some(cpu).filter(|&cpu| self.is_idle(cpu));
+        }
+        if let Some(last) = state.cpu.filter(|&cpu| self.is_idle(cpu)) {
+            return Some(last);
+        }
+        let most = |(core, idle): (usize, &u64)| (idle.count_ones(), std::cmp::Reverse(core));
+        let (core, idle) = self.idle.iter().enumerate().max_by_key(|&(core, idle)| most((core, idle)))?;
+        (*idle != 0).then(|| core * self.strands + idle.trailing_zeros() as usize)
+    }
+
+    /// Where a thread waits for which no CPU idles: at its last one, or where the fewest wait.
+    fn queue_of(&self, thread: usize) -> usize {
+        let state = &self.threads[thread];
+        if let Placement::Bound(cpu) = state.placement {
+            return cpu;
+        }
+        let shortest = || (0..self.cpus.len()).min_by_key(|&cpu| self.cpus[cpu].ready.len());
+        state.cpu.or_else(shortest).expect("there is a CPU")
+    }
+
+    fn is_idle(&self, cpu: usize) -> bool {
+        self.idle[cpu / self.strands] & (1 << (cpu % self.strands)) != 0
+    }
+
+    fn set_idle(&mut self, cpu: usize, idle: bool) {
+        let bit = 1 << (cpu % self.strands);
+        let word = &mut self.idle[cpu / self.strands];
+        *word = if idle { *word | bit } else { *word & !bit };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::SPEC;
+    use super::*;
+    use proptest::prelude::*;
+
+    impl Queues {
+        /// What holds between any two calls.
+        fn check(&self) {
+            for (number, cpu) in self.cpus.iter().enumerate() {
+                assert_eq!(self.is_idle(number), cpu.running.is_none());
+                let free = cpu.running.is_none();
+                assert!(
+                    !free || (cpu.interrupts.is_empty() && cpu.held.is_none() && cpu.ready.is_empty()),
+                    "{self:?}"
+                );
+                for (threads, phase) in [(&cpu.interrupts, Phase::Ready), (&cpu.ready, Phase::Ready)] {
+                    assert!(threads.iter().all(|&thread| self.threads[thread].phase == phase));
+                }
+                if let Some(running) = cpu.running {
+                    assert_eq!(
+                        (self.cpu(running), self.threads[running].phase),
+                        (Some(number), Phase::Running)
+                    );
+                }
+                assert!(cpu.held.is_none_or(|held| self.threads[held].phase == Phase::Held));
+            }
+            let places = |cpu: &Cpu| {
+                let one = |thread: Option<usize>| usize::from(thread.is_some());
+                one(cpu.running) + one(cpu.held) + cpu.interrupts.len() + cpu.ready.len()
+            };
+            let awake = self.threads.iter().filter(|state| state.phase != Phase::Asleep).count();
+            assert_eq!(
+                self.cpus.iter().map(places).sum::<usize>(),
+                awake,
+                "each thread is in one place: {self:?}"
+            );
+            assert_eq!(self.cpus.iter().map(|cpu| cpu.ready.len()).sum::<usize>(), self.waiting);
+            let anywhere = |&thread: &usize| self.threads[thread].placement == Placement::Anywhere;
+            let idle = self.cpus.iter().any(|cpu| cpu.running.is_none());
+            assert!(
+                !idle || !self.cpus.iter().flat_map(|cpu| &cpu.ready).any(anywhere),
+                "one waits while a CPU idles"
+            );
+            for state in &self.threads {
+                let bound = match state.placement {
+                    Placement::Anywhere => None,
+                    Placement::Bound(cpu) | Placement::Interrupt(cpu) => Some(cpu),
+                };
+                assert!(bound.is_none() || state.cpu.is_none() || state.cpu == bound);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_thread_is_in_one_place_and_no_cpu_idles_while_one_waits(
+            cpus in 1usize..=4,
+            placements in prop::collection::vec((0u8..3, 0usize..4), 1..12),
+            calls in prop::collection::vec((0u8..4, 0usize..12), 0..200),
+        ) {
+            let mut queues = Queues::new(&SPEC, cpus);
+            for (kind, cpu) in placements {
+                queues.add(match kind {
+                    0 => Placement::Bound(cpu % cpus),
+                    1 => Placement::Interrupt(cpu % cpus),
+                    _ => Placement::Anywhere,
+                });
+            }
+            let all = queues.threads.len();
+            for (call, which) in calls {
+                let thread = which % all;
+                let runs = queues.cpu(thread);
+                match (call, runs) {
+                    (0, Some(_)) => drop(queues.sleep(thread)),
+                    (1, Some(_)) => drop(queues.preempt(thread, true)),
+                    (2, Some(_)) => drop(queues.preempt(thread, false)),
+                    _ => drop(queues.wake(thread, Some(0).filter(|_| which % 2 == 0))),
+                }
+                queues.check();
+            }
+        }
+    }
+}

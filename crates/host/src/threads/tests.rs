@@ -1,0 +1,371 @@
+//! Threads at work, by hand-computed cases and at random.
+
+use super::*;
+use nicety_kernel::{Config, Sim, World};
+use nicety_types::{Duration, Frequency, Path, Stage, Time};
+use proptest::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Two cores of two hardware threads at 1 GHz: an instruction takes 1000 ps; caches of 16 and 64 lines.
+pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
+    cores: 2,
+    strands: 2,
+    issue: 1,
+    clock: Frequency::from_hz(1_000_000_000),
+    caches: CachesSpec {
+        line: 64,
+        first: 1024,
+        second: 4096,
+        second_latency: Duration::from_ns(20),
+        memory_latency: Duration::from_ns(100),
+        overlap: 1,
+    },
+    switch: 500,
+    own_lines: 2,
+    wake: 50,
+    cross_call: 30,
+    cross_call_latency: Duration::from_ns(200),
+    cross_call_taken: 70,
+    interrupt: 300,
+    quantum: Duration::from_us(10),
+};
+
+/// A context switch to a thread whose own lines are in no cache, in nanoseconds.
+const COLD: u64 = 500 + 2 * 100;
+
+type Log = Rc<RefCell<Vec<(&'static str, u64)>>>;
+
+struct Rig {
+    sim: Sim,
+    threads: Threads,
+    log: Log,
+}
+
+impl Rig {
+    /// Runs `body` on a thread; its name and the time in ns are logged behind it.
+    fn on<F: Future<Output = ()> + 'static>(
+        &self,
+        name: &'static str,
+        thread: &Thread,
+        body: impl FnOnce(Thread) -> F,
+    ) {
+        let (log, sim, thread) = (self.log.clone(), self.sim.clone(), thread.clone());
+        let body = body(thread.clone());
+        self.sim.spawn_program(name, async move {
+            body.await;
+            thread.exit();
+            log.borrow_mut().push((name, sim.now().ps() / 1000));
+        });
+    }
+
+    fn thread(&self, placement: Placement) -> Thread {
+        self.threads.thread(placement)
+    }
+}
+
+/// Runs threads on the first `cpus` CPUs, and returns when each ended, and the account.
+fn run(cpus: usize, spec: ThreadsSpec, build: impl FnOnce(&Rig)) -> (Vec<(&'static str, u64)>, Account) {
+    let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+    let node = world.add_node();
+    let sim = world.sim(node);
+    let rig = Rig { threads: Threads::new(&sim, spec, cpus), sim, log: Log::default() };
+    build(&rig);
+    world.run().unwrap();
+    (rig.log.take(), rig.threads.account())
+}
+
+fn piece(instructions: u64) -> Piece<'static> {
+    Piece::new(Group::Application, instructions)
+}
+
+async fn work(thread: &Thread, instructions: u64) {
+    thread.run(piece(instructions), Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
+}
+
+#[test]
+fn a_thread_pays_for_its_context_switch_and_its_work() {
+    let (ends, account) = run(4, SPEC, |rig| {
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            work(&thread, 1000).await;
+            work(&thread, 1000).await;
+            assert_eq!(thread.busy().ps(), (COLD + 2000) * 1000);
+            assert_eq!(thread.cpu(), Some(0));
+        });
+    });
+    assert_eq!(ends, [("a", COLD + 2000)]);
+    assert_eq!((account.context_switches, account.cross_calls, account.wakes), (1, 0, 0));
+    assert_eq!(account.group(Group::Application).busy, Duration::from_ns(2000));
+    let kernel = account.group(Group::Kernel);
+    assert_eq!((kernel.instructions, kernel.first_misses, kernel.second_misses), (500, 2, 2));
+    assert_eq!(account.busy(), Duration::from_ns(COLD + 2000));
+}
+
+#[test]
+fn threads_spread_over_cores_before_they_share_one() {
+    run(4, SPEC, |rig| {
+        for (name, cpu) in [("a", 0), ("b", 2), ("c", 1), ("d", 3)] {
+            rig.on(name, &rig.thread(Placement::Anywhere), move |thread| async move {
+                work(&thread, 1000).await;
+                assert_eq!(thread.cpu(), Some(cpu), "{name}");
+            });
+        }
+    });
+}
+
+#[test]
+fn two_hardware_threads_of_a_core_take_turns() {
+    // Both on the first core. A switch issues in 200 of 400 ns, so two of them fill the core.
+    let (ends, _) = run(2, ThreadsSpec { switch: 200, ..SPEC }, |rig| {
+        for name in ["a", "b"] {
+            rig.on(name, &rig.thread(Placement::Anywhere), |thread| async move { work(&thread, 7000).await });
+        }
+    });
+    // a begins while b asks for a half of the core: 7000 * 1.5. b begins while a asks for all of it: 7000 * 2.
+    assert_eq!(ends, [("a", 400 + 10_500), ("b", 400 + 14_000)]);
+}
+
+#[test]
+fn a_thread_waits_for_a_cpu_and_takes_it_at_the_end_of_a_quantum() {
+    let (ends, account) = run(1, SPEC, |rig| {
+        for name in ["a", "b"] {
+            rig.on(name, &rig.thread(Placement::Anywhere), |thread| async move {
+                for _ in 0..3 {
+                    work(&thread, 6000).await;
+                }
+            });
+        }
+    });
+    // a has the CPU for two pieces, which is longer than 10 us; b likewise; then each its last one. a's own lines are
+    // still there when it comes back, since only two others came.
+    let a = COLD + 12_000;
+    let b = a + COLD + 12_000;
+    let a_again = b + 500 + 6000;
+    assert_eq!(ends, [("a", a_again), ("b", a_again + 500 + 6000)]);
+    assert_eq!(account.context_switches, 4);
+}
+
+#[test]
+fn to_wake_a_thread_on_another_cpu_takes_a_cross_call() {
+    let (ends, account) = run(4, SPEC, |rig| {
+        let sleeper = rig.thread(Placement::Anywhere);
+        rig.on("sleeper", &sleeper, |thread| async move {
+            thread.sleep().await;
+            work(&thread, 100).await;
+        });
+        rig.on("waker", &rig.thread(Placement::Anywhere), |thread| async move {
+            work(&thread, 1000).await;
+            thread.wake(&sleeper, &mut Path::clock(Time::ZERO)).await;
+            // Not asleep any more: free of charge.
+            thread.wake(&sleeper, &mut Path::clock(Time::ZERO)).await;
+        });
+    });
+    let called = COLD + 1000 + 50;
+    assert_eq!(ends, [("waker", called + 30), ("sleeper", called + 200 + 70 + COLD + 100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 1, 2));
+}
+
+#[test]
+fn a_wake_up_before_the_sleep_is_not_lost() {
+    let (ends, account) = run(4, SPEC, |rig| {
+        let sleeper = rig.thread(Placement::Anywhere);
+        rig.on("sleeper", &sleeper, |thread| async move {
+            work(&thread, 5000).await;
+            thread.sleep().await;
+            work(&thread, 100).await;
+        });
+        rig.on("waker", &rig.thread(Placement::Anywhere), |thread| async move {
+            work(&thread, 1000).await;
+            thread.wake(&sleeper, &mut Path::clock(Time::ZERO)).await;
+        });
+    });
+    assert_eq!(ends, [("waker", COLD + 1000), ("sleeper", COLD + 5100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (0, 0, 2));
+}
+
+/// A handler of interrupts on the first CPU, which logs when each of `pieces` ends.
+fn handler(rig: &Rig, pieces: usize) -> Thread {
+    let handler = rig.thread(Placement::Interrupt(0));
+    let (log, sim) = (rig.log.clone(), rig.sim.clone());
+    rig.on("handler", &handler, move |thread| async move {
+        for _ in 0..pieces {
+            thread.sleep().await;
+            work(&thread, 400).await;
+            log.borrow_mut().push(("handled", sim.now().ps() / 1000));
+        }
+    });
+    handler
+}
+
+/// Interrupts a thread at these instants, in ns.
+fn interrupt_at(rig: &Rig, thread: Thread, instants: &'static [u64]) {
+    let sim = rig.sim.clone();
+    rig.sim.spawn(async move {
+        for &at in instants {
+            sim.until(Time::ZERO + Duration::from_ns(at)).await;
+            thread.interrupt();
+        }
+    });
+}
+
+#[test]
+fn an_interrupt_takes_the_cpu_between_two_pieces() {
+    let (ends, account) = run(1, SPEC, |rig| {
+        interrupt_at(rig, handler(rig, 1), &[COLD + 500]);
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            work(&thread, 1000).await;
+            work(&thread, 1000).await;
+        });
+    });
+    // At the end of the first piece; then a goes on, without a context switch.
+    let handled = COLD + 1000 + 300 + 400;
+    assert_eq!(ends, [("handled", handled), ("handler", handled), ("a", handled + 1000)]);
+    assert_eq!((account.interrupts, account.context_switches, account.cross_calls), (1, 1, 0));
+}
+
+#[test]
+fn an_interrupt_takes_an_idle_cpu_at_once_and_again_where_one_came_meanwhile() {
+    let (ends, account) = run(1, SPEC, |rig| interrupt_at(rig, handler(rig, 2), &[1000, 1500]));
+    // The second one comes while the handler runs: it does not leave its CPU before it has looked again.
+    assert_eq!(ends, [("handled", 1700), ("handled", 2100), ("handler", 2100)]);
+    assert_eq!((account.interrupts, account.context_switches), (1, 0));
+}
+
+#[test]
+fn a_thread_that_waits_for_a_busy_cpu_goes_to_one_that_becomes_idle() {
+    let (ends, account) = run(2, ThreadsSpec { cores: 2, strands: 1, ..SPEC }, |rig| {
+        let third = rig.thread(Placement::Anywhere);
+        for (name, instructions) in [("long", 9000), ("short", 2000)] {
+            let third = third.clone();
+            rig.on(name, &rig.thread(Placement::Anywhere), move |thread| async move {
+                work(&thread, instructions).await;
+                drop(third);
+            });
+        }
+        let sim = rig.sim.clone();
+        rig.on("third", &third, move |thread| async move {
+            sim.delay(Duration::from_ns(1000)).await;
+            work(&thread, 100).await;
+            assert_eq!(thread.cpu(), Some(1));
+        });
+    });
+    assert_eq!(ends, [("short", COLD + 2000), ("third", 2 * COLD + 2100), ("long", COLD + 9000)]);
+    assert_eq!(account.migrations, 0);
+}
+
+#[test]
+fn a_stalled_cpu_leaves_the_core_to_its_other_hardware_thread() {
+    let (ends, account) = run(2, SPEC, |rig| {
+        rig.on("a", &rig.thread(Placement::Bound(0)), |thread| async move {
+            let read = Piece::new(Group::Driver, 0).stalled(Duration::from_ns(5000));
+            thread.run(read, Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
+        });
+        let sim = rig.sim.clone();
+        rig.on("b", &rig.thread(Placement::Bound(1)), |thread| async move {
+            sim.delay(Duration::from_ns(1000)).await;
+            work(&thread, 1000).await;
+        });
+    });
+    assert_eq!(ends, [("b", 1000 + COLD + 1000), ("a", COLD + 5000)]);
+    assert_eq!(account.group(Group::Driver).busy, Duration::from_ns(5000));
+}
+
+#[test]
+fn data_that_other_threads_have_driven_out_comes_again() {
+    let (ends, account) = run(1, SPEC, |rig| {
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            let (state, path) = (Data::new(4), &mut Path::clock(Time::ZERO));
+            thread.run(piece(100).touching(&[&state]), Stage::COMPUTE, path).await;
+            thread.run(piece(0).streaming(8), Stage::COPY, path).await;
+            thread.run(piece(100).touching(&[&state]), Stage::COMPUTE, path).await;
+        });
+    });
+    // Four lines from memory, eight more, and half of the four, of sixteen lines, from the second level: 4 of 64 lines
+    // and more came there, of which a half of one is not missed yet.
+    assert_eq!(ends, [("a", COLD + 100 + 400 + 800 + 100 + 2 * 20)]);
+    assert_eq!(account.group(Group::Application).first_misses, 4 + 8 + 2);
+}
+
+/// What a random run is made of: CPUs, items, consumers and how long each takes.
+#[derive(Clone, Debug)]
+struct Load {
+    cpus: usize,
+    items: usize,
+    consumers: usize,
+    producers: usize,
+    cost: Vec<u64>,
+    bound: bool,
+}
+
+fn loads() -> impl Strategy<Value = Load> {
+    let counts = (1usize..=4, 1usize..40, 1usize..5, 1usize..4);
+    (counts, prop::collection::vec(0u64..9000, 1..20), any::<bool>()).prop_map(
+        |((cpus, items, consumers, producers), cost, bound)| Load {
+            cpus,
+            items,
+            consumers,
+            producers,
+            cost,
+            bound,
+        },
+    )
+}
+
+proptest! {
+    /// Interrupts hand items to producers, who hand them to consumers: none is lost, no thread sleeps for ever, and CPU
+    /// time is what the threads took.
+    #[test]
+    fn every_item_is_consumed(load in loads()) {
+        let consumed = Rc::new(Cell::new(0));
+        let (_, account) = run(load.cpus, SPEC, |rig| {
+            let queues: Vec<Rc<RefCell<VecDeque<usize>>>> = (0..load.consumers).map(|_| Rc::default()).collect();
+            let place = |i: usize| if load.bound { Placement::Bound(i % load.cpus) } else { Placement::Anywhere };
+            let consumers: Vec<Thread> = (0..load.consumers).map(|i| rig.thread(place(i))).collect();
+            let all = load.items * load.producers;
+            let mut threads = consumers.clone();
+            for (i, consumer) in consumers.iter().enumerate() {
+                let (queue, consumed, cost) = (queues[i].clone(), consumed.clone(), load.cost.clone());
+                let own = (0..all).filter(|item| item % load.consumers == i).count();
+                rig.on("consumer", consumer, move |thread| async move {
+                    for _ in 0..own {
+                        while queue.borrow().is_empty() {
+                            thread.sleep().await;
+                        }
+                        let item = queue.borrow_mut().pop_front().unwrap();
+                        work(&thread, cost[item % cost.len()]).await;
+                        consumed.set(consumed.get() + 1);
+                    }
+                });
+            }
+            for p in 0..load.producers {
+                let producer = rig.thread(Placement::Interrupt(p % load.cpus));
+                threads.push(producer.clone());
+                let (queues, consumers, arrived) = (queues.clone(), consumers.clone(), Rc::new(Cell::new(0)));
+                let (sim, items, theirs, card) = (rig.sim.clone(), load.items, arrived.clone(), producer.clone());
+                let cost = load.cost.clone();
+                rig.sim.spawn(async move {
+                    for item in 0..items {
+                        sim.delay(Duration::from_ns(cost[(item + p) % cost.len()])).await;
+                        theirs.set(theirs.get() + 1);
+                        card.interrupt();
+                    }
+                });
+                rig.on("producer", &producer, move |thread| async move {
+                    for item in 0..items {
+                        while arrived.get() <= item {
+                            thread.sleep().await;
+                        }
+                        work(&thread, 100).await;
+                        let item = p * items + item;
+                        let to = item % queues.len();
+                        queues[to].borrow_mut().push_back(item);
+                        thread.wake(&consumers[to], &mut Path::clock(Time::ZERO)).await;
+                    }
+                });
+            }
+        });
+        prop_assert_eq!(consumed.get(), load.items * load.producers);
+        prop_assert!(account.context_switches >= account.migrations);
+    }
+}

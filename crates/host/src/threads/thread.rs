@@ -1,0 +1,313 @@
+//! [`Thread`]: the thread on which code of the kernel or of a program runs.
+
+use super::account::{Account, Group};
+use super::caches::{Caches, Data, Misses};
+use super::cores::Core;
+use super::queues::{Queues, Start, Woken};
+use super::spec::ThreadsSpec;
+use nicety_kernel::{Signal, Sim};
+use nicety_types::{Duration, Path, Stage, Time};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+pub use super::queues::Placement;
+
+/// The hardware threads of a host with an operating system on them. Clones are the same ones.
+#[derive(Clone)]
+pub struct Threads(Rc<Shared>);
+
+struct Shared {
+    sim: Sim,
+    spec: ThreadsSpec,
+    cores: Vec<Core>,
+    caches: RefCell<Caches>,
+    queues: RefCell<Queues>,
+    account: RefCell<Account>,
+    /// Tells a thread that it runs.
+    signals: RefCell<Vec<Signal>>,
+}
+
+/// Work that a thread does without giving up its CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'d> {
+    group: Group,
+    instructions: u64,
+    touched: &'d [&'d Data],
+    streamed: u64,
+    stalled: Duration,
+}
+
+impl<'d> Piece<'d> {
+    /// So many instructions, for this function group.
+    pub const fn new(group: Group, instructions: u64) -> Piece<'d> {
+        Piece { group, instructions, touched: &[], streamed: 0, stalled: Duration::ZERO }
+    }
+
+    /// On this data.
+    pub const fn touching(self, touched: &'d [&'d Data]) -> Piece<'d> {
+        Piece { touched, ..self }
+    }
+
+    /// Going through so many lines that no cache has.
+    pub const fn streaming(self, lines: u64) -> Piece<'d> {
+        Piece { streamed: lines, ..self }
+    }
+
+    /// With the CPU waiting for so long, such as for a card's register. Other hardware threads of its core go on.
+    pub const fn stalled(self, stalled: Duration) -> Piece<'d> {
+        Piece { stalled, ..self }
+    }
+}
+
+impl Threads {
+    /// Idle CPUs, of which the operating system uses the first `cpus`.
+    ///
+    /// # Panics
+    /// When the processor has not so many, or more than 64 a core.
+    pub fn new(sim: &Sim, spec: ThreadsSpec, cpus: usize) -> Threads {
+        Threads(Rc::new(Shared {
+            sim: sim.clone(),
+            spec,
+            cores: (0..spec.cores).map(|_| Core::new(spec.issue)).collect(),
+            caches: RefCell::new(Caches::new(spec.cores, &spec.caches)),
+            queues: RefCell::new(Queues::new(&spec, cpus)),
+            account: RefCell::default(),
+            signals: RefCell::default(),
+        }))
+    }
+
+    /// A new thread, which runs with its first piece.
+    ///
+    /// # Panics
+    /// When its CPU is none of those in use.
+    pub fn thread(&self, placement: Placement) -> Thread {
+        let number = self.0.queues.borrow_mut().add(placement);
+        let signal = Signal::new(&self.0.sim);
+        self.0.signals.borrow_mut().push(signal.clone());
+        let own = Rc::new(Own {
+            number,
+            signal,
+            data: Data::new(self.0.spec.own_lines),
+            since: Cell::new(Time::ZERO),
+            busy: Cell::new(Duration::ZERO),
+        });
+        Thread { threads: self.clone(), own }
+    }
+
+    /// The processor and the scheduler's costs.
+    pub fn spec(&self) -> &ThreadsSpec {
+        &self.0.spec
+    }
+
+    /// CPUs in use.
+    pub fn cpus(&self) -> usize {
+        self.0.queues.borrow().cpus()
+    }
+
+    /// What all threads took so far.
+    pub fn account(&self) -> Account {
+        *self.0.account.borrow()
+    }
+
+    fn notify(&self, thread: usize) {
+        self.0.signals.borrow()[thread].notify_one();
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Threads on {} CPUs", self.cpus())
+    }
+}
+
+struct Own {
+    number: usize,
+    /// Notified when it is given a CPU.
+    signal: Signal,
+    /// Stack and thread structure.
+    data: Data,
+    /// When it was given its CPU.
+    since: Cell<Time>,
+    busy: Cell<Duration>,
+}
+
+/// A thread. Clones are the same one; the code on it is one task, and only that calls [`run`](Thread::run) and
+/// [`sleep`](Thread::sleep).
+#[derive(Clone)]
+pub struct Thread {
+    threads: Threads,
+    own: Rc<Own>,
+}
+
+impl Thread {
+    /// Does a piece of work, when the thread has a CPU. Ready behind the piece and behind interrupts that came meanwhile.
+    pub async fn run(&self, piece: Piece<'_>, stage: Stage, path: &mut Path) {
+        self.enter().await;
+        path.advance(Stage::CPU_QUEUED, self.sim().now());
+        self.work(piece).await;
+        path.advance(stage, self.sim().now());
+        let long_enough = self.sim().now().since(self.own.since.get()) >= self.threads.0.spec.quantum;
+        let next = self.threads.0.queues.borrow_mut().preempt(self.own.number, long_enough);
+        if let Some(next) = next {
+            self.threads.notify(next);
+            self.resume().await;
+        }
+    }
+
+    /// Gives up the CPU until another thread or an interrupt wakes this one; not at all where one has since the last time.
+    /// Ready when it runs again. Whatever it waits for, it has to check again.
+    pub async fn sleep(&self) {
+        if self.leave() {
+            self.resume().await;
+        }
+    }
+
+    /// Leaves the CPU to others, unless a wake-up has come meanwhile; returns whether it did.
+    fn leave(&self) -> bool {
+        let (leaves, next) = self.threads.0.queues.borrow_mut().sleep(self.own.number);
+        if let Some(next) = next {
+            self.threads.notify(next);
+        }
+        leaves
+    }
+
+    /// Gives up the CPU for good, at the end of the thread's code. A later piece would begin as the first one did.
+    pub fn exit(&self) {
+        while !self.leave() {}
+    }
+
+    /// Wakes another thread: work of this one, where the other sleeps.
+    pub async fn wake(&self, other: &Thread, path: &mut Path) {
+        let spec = &self.threads.0.spec;
+        if self.threads.0.queues.borrow().is_asleep(other.own.number) {
+            self.count(|account| account.wakes += 1);
+            self.run(Piece::new(Group::Kernel, spec.wake), Stage::WAKE, path).await;
+        }
+        let woken = {
+            let mut queues = self.threads.0.queues.borrow_mut();
+            let from = queues.cpu(self.own.number);
+            queues.wake(other.own.number, from)
+        };
+        if let Woken::Runs { called } = woken {
+            self.threads.notify(other.own.number);
+            if called {
+                self.count(|account| account.cross_calls += 1);
+                self.run(Piece::new(Group::Kernel, spec.cross_call), Stage::WAKE, path).await;
+            }
+        }
+    }
+
+    /// Wakes this thread from outside, as an interrupt does, or a timer.
+    pub fn interrupt(&self) {
+        let woken = self.threads.0.queues.borrow_mut().wake(self.own.number, None);
+        if matches!(woken, Woken::Runs { .. }) {
+            self.threads.notify(self.own.number);
+        }
+    }
+
+    /// Whether it sleeps, or has not begun.
+    pub fn is_asleep(&self) -> bool {
+        self.threads.0.queues.borrow().is_asleep(self.own.number)
+    }
+
+    /// The CPU it runs on, if it does.
+    pub fn cpu(&self) -> Option<usize> {
+        self.threads.0.queues.borrow().cpu(self.own.number)
+    }
+
+    /// CPU time that it took so far.
+    pub fn busy(&self) -> Duration {
+        self.own.busy.get()
+    }
+
+    /// The processor's threads.
+    pub const fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    fn sim(&self) -> &Sim {
+        &self.threads.0.sim
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Account)) {
+        change(&mut self.threads.0.account.borrow_mut());
+    }
+
+    /// Has a CPU, and has paid for getting it.
+    async fn enter(&self) {
+        if self.is_asleep() {
+            self.interrupt();
+        }
+        self.resume().await;
+    }
+
+    /// Waits for a CPU, and does what comes before the thread's own work there.
+    async fn resume(&self) {
+        if self.cpu().is_none() {
+            self.own.signal.wait_until(|| self.cpu().is_some()).await;
+        }
+        let start = self.threads.0.queues.borrow_mut().take_start(self.own.number);
+        let spec = &self.threads.0.spec;
+        match start {
+            None | Some(Start::Resumed) => {}
+            Some(Start::Interrupt) => {
+                self.count(|account| account.interrupts += 1);
+                self.work(Piece::new(Group::Kernel, spec.interrupt)).await;
+            }
+            Some(Start::Switched { called, migrated }) => {
+                self.own.since.set(self.sim().now());
+                self.count(|account| {
+                    account.context_switches += 1;
+                    account.migrations += u64::from(migrated);
+                });
+                if called {
+                    self.sim().delay(spec.cross_call_latency).await;
+                    self.work(Piece::new(Group::Kernel, spec.cross_call_taken)).await;
+                }
+                self.work(Piece::new(Group::Kernel, spec.switch).touching(&[&self.own.data])).await;
+            }
+        }
+    }
+
+    /// Does a piece of work on the CPU that the thread has.
+    async fn work(&self, piece: Piece<'_>) {
+        let shared = &*self.threads.0;
+        let core = shared.spec.core(self.cpu().expect("a thread works on a CPU"));
+        let misses = self.misses(core, &piece);
+        let caches = &shared.spec.caches;
+        let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
+        let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
+        let waiting = (loads / caches.overlap).saturating_add(piece.stalled.ps());
+        let (issuing, time) =
+            shared.cores[core].begin(shared.spec.clock.cycles(piece.instructions).ps(), waiting);
+        let time = Duration::from_ps(time);
+        self.own.busy.set(self.own.busy.get() + time);
+        self.count(|account| {
+            let group = account.group_mut(piece.group);
+            group.busy += time;
+            group.instructions += piece.instructions;
+            group.first_misses += misses.first;
+            group.second_misses += misses.second;
+        });
+        self.sim().delay(time).await;
+        drop(issuing);
+    }
+
+    fn misses(&self, core: usize, piece: &Piece<'_>) -> Misses {
+        let mut caches = self.threads.0.caches.borrow_mut();
+        let mut all = caches.stream(core, piece.streamed);
+        for data in piece.touched {
+            let misses = caches.touch(core, data);
+            all.first += misses.first;
+            all.second += misses.second;
+        }
+        all
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Thread {}", self.own.number)
+    }
+}
