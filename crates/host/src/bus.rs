@@ -153,6 +153,25 @@ impl Bus {
         }
     }
 
+    /// A CPU reads `bytes` of a register of the card: the request crosses behind the writes to the card, the answer behind
+    /// those of the card. Returns when the CPU has them; it waits meanwhile.
+    pub async fn load(&self, message: MessageId, bytes: u64, path: Path) -> Path {
+        match &self.0 {
+            Kind::Plain { sim, to_card, to_host } => {
+                let (stage, queued) = (Stage::BUS, Stage::BUS_QUEUED);
+                let request = to_card.borrow_mut().cross_as(message, 0, Flight::resting(path), stage, queued);
+                sim.until(request.tail).await;
+                let answer = to_host.borrow_mut().cross_as(message, bytes, request, stage, queued);
+                sim.until(answer.tail).await;
+                let mut path = answer.path;
+                path.advance(stage, answer.tail);
+                path
+            }
+            Kind::Pcie(link) => link.load(message, bytes, path).await,
+            Kind::Pci(bus) => bus.load(message, bytes, path).await,
+        }
+    }
+
     /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory from `address` on.
     pub fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         match &self.0 {
@@ -225,5 +244,49 @@ impl Bus {
             Kind::Pcie(link) => link.busy(),
             Kind::Pci(bus) => bus.busy(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_kernel::{Config, World};
+    use nicety_types::{Frequency, NodeId, Time};
+
+    /// When a CPU that reads 8 bytes of the card from time zero on has them.
+    fn loaded(spec: BusSpec) -> Time {
+        let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let bus = Bus::new(&sim, spec);
+        let message = MessageId { source: NodeId(0), sequence: 0 };
+        sim.clone().spawn_program("reader", async move {
+            let path = bus.load(message, 8, Path::from(Time::ZERO)).await;
+            assert_eq!(path.total(Stage::BUS), path.at().since(Time::ZERO));
+            assert_eq!(path.at(), sim.now());
+        });
+        world.run().unwrap().end
+    }
+
+    #[test]
+    fn a_cpu_reads_a_register_by_a_round_trip() {
+        let plain = PlainSpec { latency: Duration::from_ns(50), gap: Gap::new(3, 1) };
+        assert_eq!(loaded(BusSpec::Plain(plain)).ps(), 50_000 + 8 * 3 + 50_000);
+        let pci = PciSpec {
+            clock: Frequency::from_hz(33_333_333),
+            width: 4,
+            wait: 2,
+            arbitration: 3,
+            combine: 32,
+            burst: 64,
+            latency: Duration::from_ns(10),
+            command: 8,
+            event: 8,
+            counter: 8,
+        };
+        // Arbitration of 3 clocks; two transactions of an address phase, two waits, one data phase and a turnaround.
+        let clocks = 3 + 2 * (1 + 2 + 1 + 1);
+        let end = loaded(BusSpec::Pci(pci)).ps();
+        assert!(end.abs_diff(pci.clock.cycles(clocks).ps() + 10_000) < 10, "{end}");
     }
 }

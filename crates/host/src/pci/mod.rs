@@ -186,6 +186,23 @@ impl Shared {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
+    /// A CPU reads `bytes` of the card: a transaction of one data phase for each part, which holds the bus until the card has
+    /// answered. Returns when the CPU has the last one.
+    pub(crate) async fn load(&self, message: MessageId, bytes: u64, mut path: Path) -> Path {
+        let single = self.spec.transaction(0, self.spec.width);
+        for part in 0..bytes.div_ceil(self.spec.width) {
+            if part == 0 {
+                self.ask(&mut path, BUS);
+            }
+            let until = self.claim(Way::ToCard, Some(message), single, &mut path, BUS);
+            path.advance(BUS.0, until);
+            self.sim.until(until).await;
+        }
+        path.advance(BUS.0, path.at() + self.spec.latency);
+        self.sim.until(path.at()).await;
+        path
+    }
+
     /// The card writes `bytes` to host memory, all of them at once.
     pub(crate) fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         self.write_as(Some(message), address, bytes, path)

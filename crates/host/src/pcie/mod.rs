@@ -187,6 +187,22 @@ impl Link {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency_to_card }
     }
 
+    /// A CPU reads `bytes` of the card: a request and its completion. Returns when the completion has reached the CPU.
+    pub(crate) async fn load(&self, message: MessageId, bytes: u64, mut path: Path) -> Path {
+        let legs = [
+            (Way::ToCard, Class::NonPosted, 0, self.spec.latency_to_card),
+            (Way::ToHost, Class::Completion, bytes.next_multiple_of(4), self.spec.latency_to_host),
+        ];
+        for (way, class, payload, latency) in legs {
+            let sent = self.send(way, path.at(), class, payload);
+            self.waited(way, Some(message), sent, &mut path, BUS);
+            self.used(way, sent.start, sent.end, Some(message), BUS.0);
+            path.advance(BUS.0, sent.end + latency);
+            self.sim.until(path.at()).await;
+        }
+        path
+    }
+
     /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory.
     pub(crate) fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         self.write_as(Some(message), address, bytes, path)

@@ -70,6 +70,28 @@ fn write_combining_pushes_64_bytes_a_tlp() {
 }
 
 #[test]
+fn a_cpu_that_reads_a_register_waits_for_two_crossings() {
+    on(gen3x8(), |sim, bus| async move {
+        // Request 24 bytes, completion 8 + 12 + 8.
+        let round_trip = 3_047 + LATENCY + 3_555 + LATENCY;
+        let path = bus.load(message(0), 8, at(0)).await;
+        assert_eq!((path.at(), sim.now()), (Time::from_ps(round_trip), path.at()));
+        assert_eq!(path.total(Stage::BUS), Duration::from_ps(round_trip));
+        // The answer comes behind what the card writes meanwhile: 17 TLPs of 280 bytes.
+        let start = sim.now();
+        let (reader, other) = (now(&sim), bus.clone());
+        let write = async {
+            sim.delay(Duration::from_ps(3_000 + LATENCY)).await;
+            other.write(message(2), 0x1000, 17 * 256, now(&sim));
+        };
+        let (path, ()) = nicety_kernel::join(bus.load(message(1), 8, reader), write).await;
+        let waited = 17 * wire(280);
+        assert!(path.at().since(start) > Duration::from_ps(round_trip));
+        assert!(path.at().since(start) <= Duration::from_ps(round_trip + waited));
+    });
+}
+
+#[test]
 fn a_small_read_takes_two_tlps_and_two_crossings() {
     on(gen3x8(), |sim, bus| async move {
         // Request 24 bytes, completion 8 + 12 + 8.
