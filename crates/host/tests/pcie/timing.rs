@@ -85,7 +85,7 @@ fn a_cpu_that_reads_a_register_waits_for_two_crossings() {
             other.write(message(2), 0x1000, 17 * 256, now(&sim));
         };
         let (path, ()) = nicety_kernel::join(bus.load(message(1), 8, reader), write).await;
-        let waited = 17 * wire(280);
+        let waited = 17 * wire(280) + 2 * DLLP;
         assert!(path.at().since(start) > Duration::from_ps(round_trip));
         assert!(path.at().since(start) <= Duration::from_ps(round_trip + waited));
     });
