@@ -30,7 +30,10 @@ pub struct Terminal {
 
 /// One direction of a link, seen from where it begins.
 pub(crate) struct Line {
+    /// Takes packets, and the credits for slots of the first virtual channel's buffer at this end.
     wire: WireTx<Symbol>,
+    /// Take the credits of the other virtual channels.
+    further: Box<[WireTx<Symbol>]>,
     delivery: Delivery,
     /// Whether it is inside a node, where no fault strikes.
     inner: bool,
@@ -51,7 +54,7 @@ pub(crate) struct Use {
 /// A packet that was given to the wire.
 pub(crate) struct Sent {
     /// A copy where it is duplicated, to be sent by [`Line::repeat`].
-    pub(crate) again: Option<Transit>,
+    pub(crate) again: Option<Box<Transit>>,
     /// Where the link's protocol keeps the serialiser longer.
     pub(crate) held: Option<Held>,
 }
@@ -71,16 +74,21 @@ pub(crate) struct Held {
 }
 
 impl Line {
-    pub(crate) fn new(
-        sim: &Sim,
-        wire: WireTx<Symbol>,
-        delivery: Delivery,
-        spec: &LinkSpec,
-        inner: bool,
-    ) -> Line {
+    /// The direction away from this end, and the wires by which things come to it.
+    pub(crate) fn of(end: LinkEnd) -> (Line, Incoming) {
+        let LinkEnd { sim, spec, far, outgoing: wire, incoming, further, inner, .. } = end;
+        let (further, credits): (Vec<_>, Vec<_>) = further.into_iter().unzip();
         let resend = spec.protocol.resend;
-        let resending = resend.map(|resend| Box::new(Resending::new(sim, wire.link(), resend, spec.latency)));
-        Line { wire, delivery, inner, faults: None, resending }
+        let resending =
+            resend.map(|resend| Box::new(Resending::new(&sim, wire.link(), resend, spec.latency)));
+        let further = further.into();
+        let line = Line { wire, further, delivery: far.delivery, inner, faults: None, resending };
+        (line, Incoming { packets: incoming, credits })
+    }
+
+    /// The flight time.
+    pub(crate) fn latency(&self) -> Duration {
+        self.wire.min_latency()
     }
 
     /// Its two ends in a network of so many hosts, `from` being the near one; none where it is inside a node.
@@ -111,7 +119,7 @@ impl Line {
             return Sent::DONE;
         };
         let start = Time::from_ps(span.head.ps() - self.wire.min_latency().ps());
-        let intact = faults.duplicates().then(|| packet.share());
+        let intact = faults.duplicates().then(|| Box::new(packet.share()));
         let Verdict { lost, delay, again, .. } = faults.judge(packet.inside(), start);
         if lost.is_some() {
             self.lose(&packet, span.tail);
@@ -175,20 +183,24 @@ impl Line {
         }
     }
 
-    /// Prefetches the state that sending needs; see [`WireTx::prefetch`].
-    pub(crate) fn prefetch(&self, again: bool) {
-        self.wire.prefetch(again);
+    /// Returns the credit for a slot of a virtual channel's buffer at this end, free from `when` on.
+    pub(crate) fn credit(&self, channel: u8, when: Time) {
+        let wire = self.credits(channel);
+        wire.send_unit(when + wire.min_latency());
     }
 
-    /// Prefetches what returning a credit needs.
-    pub(crate) fn prefetch_credit(&self) {
-        self.wire.prefetch_units();
+    /// The wire that takes the credits of a virtual channel.
+    pub(crate) fn credits(&self, channel: u8) -> &WireTx<Symbol> {
+        channel.checked_sub(1).map_or(&self.wire, |further| &self.further[usize::from(further)])
     }
+}
 
-    /// Returns the credit for a slot of this end's buffer, free from `when` on.
-    pub(crate) fn credit(&self, when: Time) {
-        self.wire.send_unit(when + self.wire.min_latency());
-    }
+/// The wires that come to an end of a link.
+pub(crate) struct Incoming {
+    /// Brings packets, and the credits of the first virtual channel.
+    pub(crate) packets: WireRx<Symbol>,
+    /// Bring the credits of the other virtual channels.
+    pub(crate) credits: Vec<WireRx<Symbol>>,
 }
 
 /// A node's end of a link, to be made into a port of a card or of a switch.

@@ -1,12 +1,12 @@
 //! A node's end of a link.
 
 use crate::faults::{Faults, Injector, Place};
-use crate::link::{Held, Line, Use};
+use crate::link::{Held, Incoming, Line, Use};
 use crate::meter::{Meter, PortStatistics};
 use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
 use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Packet, Parcel, Symbol, Terminal, link};
-use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, WireTx, World};
+use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -87,16 +87,14 @@ struct Further {
     /// For slots at the far end.
     credits: Credits,
     incoming: Rc<WireRx<Symbol>>,
-    /// Takes the credits for slots at this end.
-    outgoing: WireTx<Symbol>,
 }
 
 impl Further {
     /// A channel with so many slots at the far end.
-    fn new(sim: &Sim, slots: u32, (outgoing, incoming): (WireTx<Symbol>, WireRx<Symbol>)) -> Further {
+    fn new(sim: &Sim, slots: u32, incoming: WireRx<Symbol>) -> Further {
         let (credits, incoming) = (Credits::new(sim, u64::from(slots)), Rc::new(incoming));
         sim.spawn(take_credits(credits.clone(), incoming.clone()));
-        Further { credits, incoming, outgoing }
+        Further { credits, incoming }
     }
 }
 
@@ -116,15 +114,17 @@ async fn take_credits(credits: Credits, incoming: Rc<WireRx<Symbol>>) {
 impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
-        let LinkEnd { sim, spec, framing_in, far, buffer, outgoing, incoming, further, inner } = end;
+        let (sim, slots) = (end.sim.clone(), end.far.buffer);
+        let (spec, framing_in, buffer) = (end.spec, end.framing_in, end.buffer);
+        let (outgoing, Incoming { packets: incoming, credits: further }) = Line::of(end);
         Port {
             spec,
             framing: [Framing::of(&spec), framing_in],
             buffer,
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::LINK, Stage::LINK_QUEUED)),
-            credits: Credits::new(&sim, u64::from(far.buffer)),
-            further: further.into_iter().map(|wires| Further::new(&sim, far.buffer, wires)).collect(),
-            outgoing: Line::new(&sim, outgoing, far.delivery, &spec, inner),
+            credits: Credits::new(&sim, u64::from(slots)),
+            further: further.into_iter().map(|incoming| Further::new(&sim, slots, incoming)).collect(),
+            outgoing,
             incoming,
             in_buffer: Cell::new(0),
             meter: Meter::default(),
@@ -216,18 +216,6 @@ impl Port {
         })
     }
 
-    /// Returns a credit for a slot of a virtual channel.
-    fn credit(&self, channel: u8) {
-        let now = self.sim.now();
-        match channel.checked_sub(1) {
-            None => self.outgoing.credit(now),
-            Some(further) => {
-                let wire = &self.further[usize::from(further)].outgoing;
-                wire.send_unit(now + wire.min_latency());
-            }
-        }
-    }
-
     /// As [`Port::turn`], for a packet of the control channel.
     pub async fn control_turn(&self, flight: Flight) -> Turn {
         let asked = self.sim.now();
@@ -265,7 +253,7 @@ impl Port {
             self.meter.resent(resent, self.busy());
         }
         if let Some((packet, flight)) = sent.again.zip(again) {
-            self.repeat(packet, granted, flight);
+            self.repeat(*packet, granted, flight);
         }
         handed
     }
@@ -316,7 +304,7 @@ impl Port {
                     self.meter.received(bytes, self.in_buffer.get());
                     return packet;
                 }
-                Symbol::Lost(channel) => self.credit(channel),
+                Symbol::Lost(channel) => self.outgoing.credit(channel, self.sim.now()),
                 Symbol::Head { .. } => unreachable!("cards are given whole packets"),
                 Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
             }
@@ -334,7 +322,7 @@ impl Port {
     /// When the link has no such channel.
     pub fn free_slot_on(&self, channel: u8) {
         self.in_buffer.set(self.in_buffer.get() - 1);
-        self.credit(channel);
+        self.outgoing.credit(channel, self.sim.now());
     }
 }
 

@@ -18,13 +18,13 @@
 //! where a packet waits for it: otherwise credits are collected only when those at hand have been used.
 
 use crate::faults::{Faults, Injector, Place};
-use crate::lane::{Lane, Waiting};
+use crate::lane::{InputBuffer, Lane, Memory, Waiting};
 use crate::link::{Held, Line, Sent, Use};
 use crate::meter::SwitchStatistics;
 use crate::protocol::Framing;
 use crate::transit::{Span, Trace, Transit};
 use crate::{Channel, LinkEnd, PortStatistics, Route, Routing, Symbol};
-use nicety_kernel::{Handler, Preparation, Sim, WireRx, WireTx, prefetch};
+use nicety_kernel::{Handler, Preparation, Sim, Units, WireRx, prefetch};
 use nicety_types::{Account, Duration, Gap, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -54,37 +54,37 @@ struct Inside {
     sim: Sim,
     latency: Duration,
     routing: Box<dyn Routing>,
-    ports: RefCell<Vec<SwitchPort>>,
+    ports: RefCell<Ports>,
 }
 
-/// A port of the switch: an input and an output.
-struct SwitchPort {
-    end: Outgoing,
-    /// The current and the last sender.
-    output: Occupancy<Trace>,
-    /// The first virtual channel.
-    first: Lane,
-    /// The other virtual channels, and the wires that take the credits for slots of their buffers; those of the first are between
-    /// its packets.
-    further: Box<[(Lane, WireTx<Symbol>)]>,
-    meter: PortStatistics,
+/// The ports of a switch, each an input and an output. Rows of what a packet needs at its input, at its output and at both
+/// stand apart, so that it touches little memory.
+struct Ports {
+    /// By port.
+    outputs: Vec<Output>,
+    /// The virtual channels of outputs, by port and channel; none where a link has fewer than others.
+    lanes: Vec<Option<Lane>>,
+    /// Those of inputs.
+    buffers: Vec<InputBuffer>,
+    /// Rows of each port in `lanes` and in `buffers`.
+    channels: usize,
+    /// Of the packets in the queues of lanes.
+    memory: Memory,
 }
 
-/// A link's end without its incoming wires, whose symbols come to [`Inside`].
-struct Outgoing {
-    latency: Duration,
+/// A port's way out, without its virtual channels. It fills whole lines of the processor's caches.
+#[repr(align(64))]
+struct Output {
+    line: Line,
     gap: Gap,
     /// Of packets sent and received.
     framing: [Framing; 2],
-    line: Line,
-}
-
-/// What is prefetched for returning a credit, each by a pointer in the one before.
-#[derive(Clone, Copy)]
-enum Step {
-    Wire,
-    Receiver,
-    Units,
+    /// The current and the last sender.
+    occupancy: Occupancy<Trace>,
+    sent_packets: u64,
+    sent_bytes: u64,
+    queued: Duration,
+    resent_packets: u64,
 }
 
 /// How the switch calls an incoming wire: the port, and the virtual channel whose credits come by it.
@@ -111,28 +111,12 @@ impl Switch {
         );
         let sim = ends.first().expect("a switch has a link").sim.clone();
         assert!(ends.iter().all(|end| end.sim.node() == sim.node()), "links of different nodes");
-        let ports = RefCell::new(Vec::with_capacity(ends.len()));
+        let channels = ends.iter().map(|end| usize::from(end.spec.channels)).max().unwrap_or(0);
+        let ports = RefCell::new(Ports::with_capacity(ends.len(), channels));
         let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
         for (port, end) in (0..).zip(ends) {
-            let LinkEnd { spec, framing_in, far, buffer, outgoing, incoming, further, inner, .. } = end;
-            let lane = |channel, incoming: WireRx<Symbol>| {
-                let freed = incoming.handle(inside.clone(), number(port, channel));
-                Lane::new(buffer, far.buffer, freed)
-            };
-            let further = (1..).zip(further).map(|(channel, (back, wire))| (lane(channel, wire), back));
-            let port = SwitchPort {
-                end: Outgoing {
-                    latency: spec.latency,
-                    gap: spec.gap,
-                    framing: [Framing::of(&spec), framing_in],
-                    line: Line::new(&inside.sim, outgoing, far.delivery, &spec, inner),
-                },
-                output: Occupancy::new(Stage::LINK, Stage::SWITCH_QUEUED),
-                first: lane(0, incoming),
-                further: further.collect(),
-                meter: PortStatistics::default(),
-            };
-            inside.ports.borrow_mut().push(port);
+            let handle = |channel, wire: WireRx<Symbol>| wire.handle(inside.clone(), number(port, channel));
+            inside.ports.borrow_mut().add(end, handle);
         }
         Switch { inside, level: 0, index: 0, names: Arc::new([]) }
     }
@@ -155,46 +139,35 @@ impl Switch {
     /// Has the use of its outputs recorded, where such rows are kept.
     pub fn record(&self, recorder: &Recorder) {
         let resource = if self.names.is_empty() { Resource::SWITCH_PORT } else { Resource::ROUTER_PORT };
-        for (number, port) in (0..).zip(self.inside.ports.borrow_mut().iter_mut()) {
-            port.output.record(recorder, resource.numbered(number));
+        for (number, output) in (0..).zip(&mut self.inside.ports.borrow_mut().outputs) {
+            output.occupancy.record(recorder, resource.numbered(number));
         }
     }
 
     /// The two ends of the transmit paths of its ports, in a network of so many hosts.
     pub(crate) fn directions(&self, hosts: u32) -> Vec<(Place, Place)> {
-        self.inside
-            .ports
-            .borrow()
-            .iter()
-            .filter_map(|port| port.end.line.direction(self.node(), hosts))
-            .collect()
+        let ports = self.inside.ports.borrow();
+        ports.outputs.iter().filter_map(|output| output.line.direction(self.node(), hosts)).collect()
     }
 
     /// Injects faults on the transmit paths of its ports, where `faults` has any for them.
     pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
-        let mut ports = self.inside.ports.borrow_mut();
-        ports.iter_mut().filter_map(|port| port.end.line.inject(faults, self.node(), hosts)).collect()
+        let outputs = &mut self.inside.ports.borrow_mut().outputs;
+        outputs.iter_mut().filter_map(|output| output.line.inject(faults, self.node(), hosts)).collect()
     }
 
     /// Whether its buffers are empty, and the credits that it spends are back.
     pub(crate) fn is_idle(&self) -> bool {
         let (now, mut ports) = (self.inside.sim.now(), self.inside.ports.borrow_mut());
-        ports
-            .iter_mut()
-            .all(|port| port.first.is_idle(now) && port.further.iter_mut().all(|(lane, _)| lane.is_idle(now)))
+        ports.buffers.iter_mut().all(|buffer| buffer.is_empty(now))
+            && ports.lanes.iter().flatten().all(Lane::is_idle)
     }
 
     /// The counts of its ports so far.
     pub fn statistics(&self) -> SwitchStatistics {
-        let ports = self.inside.ports.borrow();
         let Switch { level, index, ref names, .. } = *self;
-        SwitchStatistics {
-            node: self.node(),
-            level,
-            index,
-            names: names.clone(),
-            ports: ports.iter().map(|port| port.meter).collect(),
-        }
+        let ports = self.inside.ports.borrow().statistics();
+        SwitchStatistics { node: self.node(), level, index, names: names.clone(), ports }
     }
 }
 
@@ -204,7 +177,9 @@ impl Handler<Symbol> for Inside {
         let (port, _) = port_of(wire);
         match symbol {
             Symbol::Head { packet, tail, slowest } => self.enter(port, packet, tail, slowest),
-            Symbol::Lost(channel) => self.ports.borrow()[port].credit(channel, self.sim.now()),
+            Symbol::Lost(channel) => {
+                self.ports.borrow().outputs[port].line.credit(channel, self.sim.now());
+            }
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
         }
@@ -212,21 +187,31 @@ impl Handler<Symbol> for Inside {
 
     fn prepare(&self, wire: u32, step: Preparation<'_, Symbol>) {
         let ((from, _), ports) = (port_of(wire), self.ports.borrow());
+        let Ports { outputs, lanes, buffers, .. } = &*ports;
         match step {
-            Preparation::Wire => prefetch(&ports[from]),
+            Preparation::Wire => {
+                prefetch(&*self.routing);
+                prefetch(&outputs[from].line);
+                prefetch(&outputs[from].framing);
+            }
             Preparation::Message(Symbol::Head { packet, .. }) => {
-                prefetch(&ports[self.routing.route(packet, from).port]);
-                ports[from].prepare_credit(packet.channel, Step::Wire);
+                let Route { port: to, channel, .. } = self.routing.route(packet, from);
+                prefetch(&outputs[to]);
+                prefetch(&lanes[ports.row(to, channel)]);
+                if let Channel::Data(came) = packet.channel {
+                    prefetch(&buffers[ports.row(from, came)]);
+                    prefetch(outputs[from].line.credits(came));
+                }
             }
             Preparation::Again(Symbol::Head { packet, .. }) => {
-                let Route { port, channel, .. } = self.routing.route(packet, from);
-                if let Some((lane, _)) =
-                    channel.checked_sub(1).map(|further| &ports[port].further[usize::from(further)])
-                {
-                    prefetch(lane);
+                let Route { port: to, channel, .. } = self.routing.route(packet, from);
+                if let Some(lane) = &lanes[ports.row(to, channel)] {
+                    lane.prepare();
                 }
-                ports[port].end.line.prefetch(false);
-                ports[from].prepare_credit(packet.channel, Step::Receiver);
+                if let Channel::Data(came) = packet.channel {
+                    buffers[ports.row(from, came)].prepare();
+                    outputs[from].line.credits(came).prefetch();
+                }
             }
             _ => (),
         }
@@ -236,9 +221,9 @@ impl Handler<Symbol> for Inside {
     fn units(&self, wire: u32) {
         let (port, channel) = port_of(wire);
         let ports = &mut *self.ports.borrow_mut();
-        ports[port].lane(channel).count_credits();
-        while let Some(waiting) = ports[port].lane(channel).next() {
-            forward(ports, port, waiting, self.sim.now());
+        ports.lane(port, channel).0.count_credits();
+        while let Some(waiting) = ports.next(port, channel) {
+            ports.forward(port, waiting, self.sim.now());
         }
     }
 }
@@ -249,126 +234,174 @@ impl Inside {
         let now = self.sim.now();
         let Route { port: to, channel, mark } = self.routing.route(&packet, from);
         let ports = &mut *self.ports.borrow_mut();
-        ports[to].end.line.prefetch(true);
-        ports[from].prepare_credit(packet.channel, Step::Units);
-        let input = &mut ports[from];
-        let (came, in_buffer) = match packet.channel {
-            Channel::Control => (0, input.first.buffer.used()),
-            Channel::Data(came) => (came, input.lane(came).buffer.take(now)),
+        let input = &ports.outputs[from];
+        let bytes = input.framing[1].bytes(packet.bytes);
+        let came = match packet.channel {
+            Channel::Control => {
+                let first = ports.row(from, 0);
+                ports.buffers[first].pass(bytes);
+                0
+            }
+            Channel::Data(came) => {
+                input.line.credits(came).prefetch_units();
+                let row = ports.row(from, came);
+                ports.buffers[row].take(bytes, now);
+                packet.channel = Channel::Data(channel);
+                came
+            }
         };
-        input.meter.received(input.end.framing[1].bytes(packet.bytes), in_buffer);
 
         // A stage with a latency and no gap: every byte leaves that much later.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
         packet.trace.advance(Stage::SWITCH, span.head);
         packet.mark = mark;
-        let control = packet.is_control();
-        if !control {
-            packet.channel = Channel::Data(channel);
-        }
         let waiting = Waiting { packet, from: (from as u32, came), span };
-        if control || ports[to].lane(channel).has_credit() {
-            forward(ports, to, waiting, now);
+        if ports.has_place(to, waiting.packet.channel) {
+            ports.forward(to, waiting, now);
         } else {
-            ports[to].lane(channel).wait(waiting);
+            let (lane, memory) = ports.lane(to, channel);
+            lane.wait(waiting, memory);
         }
     }
 }
 
-/// Gives a packet, which has had its credit since `granted` at the latest, its time on output `to`.
-fn forward(ports: &mut [SwitchPort], to: usize, waiting: Waiting, granted: Time) {
-    let Waiting { packet, from: (from, came), span } = waiting;
-    let channel = packet.channel;
-    let out = &mut ports[to];
-    let trace = out.end.line.duplicates().then(|| packet.trace.clone());
-    let (left, again) = out.send(packet, span, granted, Line::send);
-    if let Some((mut again, trace)) = again.zip(trace).filter(|_| out.has_place(channel)) {
-        again.trace = trace;
-        out.send(again, span, granted, |line, packet, span, _| line.repeat(packet, span));
-    }
-    if channel != Channel::Control {
-        let input = &mut ports[from as usize];
-        input.lane(came).buffer.leaves(left);
-        input.credit(came, left);
-    }
-}
-
-impl SwitchPort {
-    /// A virtual channel.
-    fn lane(&mut self, channel: u8) -> &mut Lane {
-        match channel.checked_sub(1) {
-            None => &mut self.first,
-            Some(further) => &mut self.further[usize::from(further)].0,
+impl Ports {
+    fn with_capacity(ports: usize, channels: usize) -> Ports {
+        Ports {
+            outputs: Vec::with_capacity(ports),
+            lanes: Vec::with_capacity(ports * channels),
+            buffers: Vec::with_capacity(ports * channels),
+            channels,
+            memory: Memory::new(),
         }
     }
 
-    /// Returns the credit for a slot of a virtual channel's buffer, free from `when` on.
-    fn credit(&self, channel: u8, when: Time) {
-        match channel.checked_sub(1) {
-            None => self.end.line.credit(when),
-            Some(further) => {
-                let wire = &self.further[usize::from(further)].1;
-                wire.send_unit(when + wire.min_latency());
-            }
-        }
+    /// Adds a port at this end of a link; `handle` has the incoming wire of a virtual channel handled.
+    fn add(&mut self, end: LinkEnd, handle: impl Fn(u8, WireRx<Symbol>) -> Units<Symbol>) {
+        let (size, slots) = (end.buffer, end.far.buffer);
+        let framing = [Framing::of(&end.spec), end.framing_in];
+        let gap = end.spec.gap;
+        let (line, incoming) = Line::of(end);
+        let wires = [incoming.packets].into_iter().chain(incoming.credits);
+        let lanes = (0..).zip(wires).map(|(channel, wire)| Lane::new(slots, handle(channel, wire)));
+        let rows = self.lanes.len() + self.channels;
+        self.lanes.extend(lanes.map(Some));
+        self.lanes.resize_with(rows, || None);
+        self.buffers.resize_with(rows, || InputBuffer::new(size));
+        self.outputs.push(Output {
+            line,
+            gap,
+            framing,
+            occupancy: Occupancy::new(Stage::LINK, Stage::SWITCH_QUEUED),
+            sent_packets: 0,
+            sent_bytes: 0,
+            queued: Duration::ZERO,
+            resent_packets: 0,
+        });
     }
 
-    /// Prefetches what it takes to free a slot of this channel's buffer.
-    fn prepare_credit(&self, channel: Channel, step: Step) {
-        let further = if let Channel::Data(further @ 1..) = channel { usize::from(further) } else { 0 };
-        let lane = further.checked_sub(1).map(|further| &self.further[further]);
-        match (step, lane) {
-            (Step::Wire, None) => self.end.line.prefetch(false),
-            (Step::Wire, Some(further)) => prefetch(further),
-            (Step::Receiver, None) => {
-                self.first.buffer.prepare();
-                self.end.line.prefetch(true);
-            }
-            (Step::Receiver, Some((lane, wire))) => {
-                lane.buffer.prepare();
-                wire.prefetch(false);
-            }
-            (Step::Units, None) => self.end.line.prefetch_credit(),
-            (Step::Units, Some((_, wire))) => wire.prefetch(true),
-        }
+    /// The row of a port's virtual channel.
+    fn row(&self, port: usize, channel: u8) -> usize {
+        port * self.channels + usize::from(channel)
+    }
+
+    /// The virtual channel of an output, and the memory of its queue.
+    fn lane(&mut self, port: usize, channel: u8) -> (&mut Lane, &mut Memory) {
+        let row = self.row(port, channel);
+        (self.lanes[row].as_mut().expect("a channel of the link"), &mut self.memory)
+    }
+
+    /// The next packet of a virtual channel's queue that there is a credit for.
+    fn next(&mut self, port: usize, channel: u8) -> Option<Waiting> {
+        let (lane, memory) = self.lane(port, channel);
+        lane.next(memory)
+    }
+
+    fn statistics(&self) -> Vec<PortStatistics> {
+        let of_port = |(output, buffers): (&Output, &[InputBuffer])| PortStatistics {
+            received_packets: buffers.iter().map(|buffer| buffer.packets).sum(),
+            received_bytes: buffers.iter().map(|buffer| buffer.bytes).sum(),
+            sent_packets: output.sent_packets,
+            sent_bytes: output.sent_bytes,
+            resent_packets: output.resent_packets,
+            busy: output.occupancy.busy(),
+            queued: output.queued,
+            peak_buffer: buffers.iter().map(|buffer| buffer.peak).max().unwrap_or(0),
+        };
+        self.outputs.iter().zip(self.buffers.chunks(self.channels)).map(of_port).collect()
     }
 
     /// Whether there is a slot at the far end for a packet of this channel that comes now.
-    fn has_place(&mut self, channel: Channel) -> bool {
+    fn has_place(&mut self, to: usize, channel: Channel) -> bool {
         match channel {
             Channel::Control => true,
-            Channel::Data(channel) => self.lane(channel).has_credit(),
+            Channel::Data(channel) => self.lane(to, channel).0.has_credit(),
         }
     }
 
-    /// Gives a packet its time on the output, and then to `give`. Returns when its last byte will have left,
+    /// Gives a packet, which has had its credit since `granted` at the latest, its time on output `to`.
+    fn forward(&mut self, to: usize, waiting: Waiting, granted: Time) {
+        let Waiting { packet, from: (from, came), span } = waiting;
+        let channel = packet.channel;
+        let trace = self.outputs[to].line.duplicates().then(|| packet.trace.clone());
+        let (left, again) = self.send(to, packet, span, granted, Line::send);
+        if let (Some(mut again), Some(trace)) = (again, trace)
+            && self.has_place(to, channel)
+        {
+            again.trace = trace;
+            self.send(to, *again, span, granted, |line, packet, span, _| line.repeat(packet, span));
+        }
+        if channel != Channel::Control {
+            let row = self.row(from as usize, came);
+            self.buffers[row].leaves(left);
+            self.outputs[from as usize].line.credit(came, left);
+        }
+    }
+
+    /// Gives a packet its credit and its time on output `to`, and then to `give`. Returns when its last byte will have left,
     /// and the copy of a duplicated packet.
+    fn send(
+        &mut self,
+        to: usize,
+        packet: Transit,
+        span: Span,
+        granted: Time,
+        give: impl FnOnce(&Line, Transit, Span, Use) -> Sent,
+    ) -> (Time, Option<Box<Transit>>) {
+        if let Channel::Data(channel) = packet.channel {
+            self.lane(to, channel).0.spend();
+        }
+        self.outputs[to].send(packet, span, granted, give)
+    }
+}
+
+impl Output {
+    /// As [`Ports::send`], where the packet has its credit.
     fn send(
         &mut self,
         mut packet: Transit,
         Span { head, tail, slowest }: Span,
         granted: Time,
         give: impl FnOnce(&Line, Transit, Span, Use) -> Sent,
-    ) -> (Time, Option<Transit>) {
-        if let Channel::Data(channel) = packet.channel {
-            self.lane(channel).spend();
-        }
-        let SwitchPort { end, output, meter, .. } = self;
-        let bytes = end.framing[0].bytes(packet.bytes);
-        let occupied = end.gap.cover(bytes);
-        let start = output.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
+    ) -> (Time, Option<Box<Transit>>) {
+        let Output { line, occupancy, .. } = self;
+        let bytes = self.framing[0].bytes(packet.bytes);
+        let occupied = self.gap.cover(bytes);
+        let start = occupancy.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
         // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
         let slowest = if tail > start + occupied { slowest } else { Stage::LINK };
-        output.hold(tail);
-        let left = output.free();
-        meter.sent(bytes, start.since(head), output.busy());
+        occupancy.hold(tail);
+        let left = occupancy.free();
+        self.sent_packets += 1;
+        self.sent_bytes += bytes;
+        self.queued += start.since(head);
 
-        let out = Span { head: start + end.latency, tail: left + end.latency, slowest };
+        let out = Span { head: start + line.latency(), tail: left + line.latency(), slowest };
         packet.trace.advance(Stage::LINK, out.head);
-        let sent = give(&end.line, packet, out, Use { bytes, occupied });
+        let sent = give(line, packet, out, Use { bytes, occupied });
         if let Some(Held { begin, until, resent }) = sent.held {
-            output.resend(Stage::LINK_RESENT, begin, until);
-            meter.resent(resent, output.busy());
+            occupancy.resend(Stage::LINK_RESENT, begin, until);
+            self.resent_packets += u64::from(resent);
         }
         (left, sent.again)
     }

@@ -65,11 +65,6 @@ impl Transit {
         &mut self.packet
     }
 
-    /// Whether it needs no slot in buffers.
-    pub(crate) fn is_control(&self) -> bool {
-        self.channel == Channel::Control
-    }
-
     /// The packet, with the time up to its last byte accounted for.
     pub(crate) fn end(self, slowest: Stage, tail: Time) -> Parcel {
         let Transit { mut packet, trace, .. } = self;

@@ -68,7 +68,7 @@ fn ring(queue: QueueKind, size: usize, packets: u64, hops: u32) -> World<Packet>
             .send(Time::ZERO + LATENCY + Duration::from_ps(packet * 1_300), (packet, hops));
     }
     incoming.rotate_right(1);
-    for ((&node, tx), rx) in nodes.iter().zip(outgoing).zip(incoming) {
+    for ((&node, tx), rx) in nodes.iter().zip(outgoing.into_iter().map(Rc::new)).zip(incoming) {
         let sim = world.sim(node);
         let card = Rc::new(Card {
             bus: Server::new(&sim),

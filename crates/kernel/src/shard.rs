@@ -81,7 +81,7 @@ pub(crate) trait Arrivals {
     /// A [unit](crate::WireTx::send_unit) that a task waits for may be due. Returns whether one was.
     fn unit(&self) -> bool;
 
-    /// The message in `slot` will arrive soon, in about `steps` times [`AHEAD`] events.
+    /// The message in `slot` will arrive soon: one of several calls, with `steps` from 4 down to 1.
     fn prepare(&self, slot: u32, steps: usize);
 
     /// Drops references to other parts of the world.
@@ -94,8 +94,8 @@ pub(crate) const UNIT: u32 = u32::MAX;
 /// How many events ahead memory is fetched, and in how many steps: each step follows the pointer that the one
 /// before has fetched.
 const AHEAD: usize = 4;
-pub(crate) const PARTS: usize = 4;
-/// With more receivers than this, memory is far away, and it is fetched for events of the next buckets of the queue, too.
+const PARTS: usize = 6;
+/// With more receivers than this, memory is far away, and it is fetched for events of the next buckets of the queue.
 const MANY: usize = 2048;
 
 /// The user asked to stop.
@@ -336,22 +336,20 @@ impl Shard {
     /// Prefetches the memory of arrivals after the next few.
     fn prepare(&self) {
         let (mut queue, receivers) = (self.queue.borrow_mut(), self.receivers.borrow());
-        if receivers.len() > MANY {
-            queue.coming(PARTS, 4 * AHEAD * PARTS, |data, steps| {
-                let receiver = &receivers[(data >> 32) as usize];
-                if steps == PARTS {
-                    prefetch(&**receiver);
-                } else {
-                    receiver.prepare(data as u32, steps);
-                }
-            });
+        let prepare = |data: u64, steps: usize| {
+            let receiver = &receivers[(data >> 32) as usize];
+            match steps {
+                PARTS => prefetch(receiver),
+                5 => prefetch(&**receiver),
+                _ => receiver.prepare(data as u32, steps),
+            }
+        };
+        if receivers.len() > MANY && queue.coming(PARTS, prepare) {
+            return;
         }
-        if let Some(data) = queue.ahead(AHEAD * PARTS) {
-            prefetch(&*receivers[(data >> 32) as usize]);
-        }
-        for steps in 1..PARTS {
+        for steps in 1..=PARTS {
             if let Some(data) = queue.ahead(AHEAD * steps) {
-                receivers[(data >> 32) as usize].prepare(data as u32, steps);
+                prepare(data, steps);
             }
         }
     }

@@ -1,16 +1,15 @@
 //! Units on a wire: those to arrive, in order, and which arrival is an event.
 
-use crate::prefetch::prefetch;
+use crate::few::Few;
 use nicety_types::Time;
-use std::collections::VecDeque;
 
 /// The arrival time of a unit, and its number among the messages and units of its wire.
 pub(crate) type Unit = (Time, u64);
 
 /// The units of a wire that have been sent and not taken.
 pub(crate) struct Expected {
-    /// In the order of arrival. They are sent in nearly that order.
-    units: VecDeque<Unit>,
+    /// In the order of arrival. They are sent in nearly that order, and a wire between routers has about as many at a time.
+    units: Few<Unit, 8>,
     /// Whether the far end waits for the next one.
     wanted: bool,
     /// The first of the unit arrivals in the event queue. While a unit is wanted, it is not later than the
@@ -30,7 +29,7 @@ pub(crate) struct Happened {
 
 impl Expected {
     pub(crate) fn new() -> Expected {
-        Expected { units: VecDeque::new(), wanted: false, scheduled: Time::MAX, closed: false }
+        Expected { units: Few::new(), wanted: false, scheduled: Time::MAX, closed: false }
     }
 
     /// Adds a unit. Whether its arrival is to be put into the queue of events.
@@ -38,16 +37,7 @@ impl Expected {
         if self.closed {
             return false;
         }
-        let unit = (time, count);
-        let at = match self.units.back() {
-            Some(last) if *last > unit => self.units.partition_point(|u| *u < unit),
-            _ => self.units.len(),
-        };
-        if at == self.units.len() {
-            self.units.push_back(unit);
-        } else {
-            self.units.insert(at, unit);
-        }
+        self.units.insert((time, count));
         let sooner = self.wanted && time < self.scheduled;
         if sooner {
             self.scheduled = time;
@@ -55,11 +45,9 @@ impl Expected {
         sooner
     }
 
-    /// Prefetches the place of the next to be added.
+    /// Prefetches the place of the next to be added, where it is not near this.
     pub(crate) fn prefetch(&self) {
-        if let Some(last) = self.units.back() {
-            prefetch(last);
-        }
+        self.units.prefetch();
     }
 
     /// How many there are.
@@ -69,18 +57,13 @@ impl Expected {
 
     /// Takes the units that have come.
     pub(crate) fn take(&mut self, has_come: impl Fn(Unit) -> bool) -> u64 {
-        let mut taken = 0;
-        while self.units.front().is_some_and(|&unit| has_come(unit)) {
-            self.units.pop_front();
-            taken += 1;
-        }
-        taken
+        self.units.take_while(has_come) as u64
     }
 
     /// The far end waits for the next unit, unless one has come that it has not taken. Returns one whose arrival is to be
     /// put into the queue of events.
     pub(crate) fn want(&mut self, has_come: impl Fn(Unit) -> bool) -> Option<Unit> {
-        let next = self.units.front().copied();
+        let next = self.units.first();
         self.wanted = !next.is_some_and(has_come);
         let next = next.filter(|(time, _)| self.wanted && *time < self.scheduled);
         if let Some((time, _)) = next {

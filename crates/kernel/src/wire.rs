@@ -4,11 +4,11 @@ use crate::describe;
 use crate::messages::Messages;
 use crate::prefetch::prefetch;
 use crate::queue::Key;
-use crate::shard::{Arrival, Arrivals, PARTS, TaskRef, UNIT};
+use crate::shard::{Arrival, Arrivals, TaskRef, UNIT};
 use crate::sim::Sim;
 use crate::units::{Expected, Happened, Unit};
 use nicety_types::{Duration, LinkId, NodeId, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
@@ -35,13 +35,19 @@ pub(crate) struct Receiver<M> {
     /// This receiver's number in its shard.
     number: Cell<u32>,
     messages: Rc<Messages<M>>,
-    /// The handler of arriving messages, where no task waits for them, and the number of the wire there.
-    handler: RefCell<Option<Handling<M>>>,
+    taker: RefCell<Taker<M>>,
     units: RefCell<Expected>,
-    inbox: RefCell<Inbox>,
 }
 
-type Handling<M> = (Rc<dyn Handler<M>>, u32);
+/// What becomes of arriving messages.
+enum Taker<M> {
+    /// They are kept for a task.
+    Task(Box<Inbox>),
+    /// A handler is given them, and the number of the wire there.
+    Handler(Rc<dyn Handler<M>>, u32),
+    /// They are dropped.
+    None,
+}
 
 struct Inbox {
     /// The slots of the messages that have arrived, and how many units came before each and after the last.
@@ -49,8 +55,6 @@ struct Inbox {
     /// Units that came before a message that has been taken without them.
     units: u64,
     waiting: TaskRef,
-    /// Whether the receiver was dropped.
-    abandoned: bool,
 }
 
 /// Handles the arrivals on some wires of a node, at once. It may send, start tasks and wake them, and takes
@@ -91,15 +95,14 @@ impl<M, F: Fn(M)> Handler<M> for F {
 
 impl<M: 'static> Receiver<M> {
     pub(crate) fn new(sim: Sim, link: LinkId, messages: Rc<Messages<M>>) -> Rc<Receiver<M>> {
-        let inbox = Inbox { arrived: VecDeque::new(), units: 0, waiting: TaskRef::NONE, abandoned: false };
+        let inbox = Inbox { arrived: VecDeque::new(), units: 0, waiting: TaskRef::NONE };
         let receiver = Rc::new(Receiver {
             sim,
             link,
             number: Cell::new(0),
             messages,
-            handler: RefCell::new(None),
+            taker: RefCell::new(Taker::Task(Box::new(inbox))),
             units: RefCell::new(Expected::new()),
-            inbox: RefCell::new(inbox),
         });
         receiver.number.set(receiver.sim.shard().add_receiver(receiver.clone()));
         receiver
@@ -143,8 +146,16 @@ impl<M: 'static> Receiver<M> {
         }
     }
 
+    /// The inbox of a wire that a task receives from.
+    fn inbox(&self) -> RefMut<'_, Inbox> {
+        RefMut::map(self.taker.borrow_mut(), |taker| match taker {
+            Taker::Task(inbox) => &mut **inbox,
+            _ => unreachable!("an end that is handled or dropped receives nothing"),
+        })
+    }
+
     fn take(&self) -> Option<M> {
-        let mut inbox = self.inbox.borrow_mut();
+        let mut inbox = self.inbox();
         let (slot, units) = inbox.arrived.pop_front()?;
         inbox.units += units;
         Some(self.messages.take(slot))
@@ -152,7 +163,7 @@ impl<M: 'static> Receiver<M> {
 
     /// Takes the earliest arrival.
     fn take_next(&self) -> Option<Arrived<M>> {
-        let mut inbox = self.inbox.borrow_mut();
+        let mut inbox = self.inbox();
         let inbox = &mut *inbox;
         let before = std::mem::take(&mut inbox.units);
         match inbox.arrived.front_mut() {
@@ -164,7 +175,7 @@ impl<M: 'static> Receiver<M> {
 
     /// Has a task polled at the next arrival.
     fn wait(&self, task: TaskRef, before: TaskRef) {
-        let mut inbox = self.inbox.borrow_mut();
+        let mut inbox = self.inbox();
         assert!(
             inbox.waiting == TaskRef::NONE || inbox.waiting == before,
             "two tasks receive from {} at once",
@@ -173,29 +184,23 @@ impl<M: 'static> Receiver<M> {
         inbox.waiting = task;
     }
 
-    fn wake(&self) {
-        let task = self.inbox.borrow().waiting;
-        if task != TaskRef::NONE {
-            self.sim.wake(task);
+    fn wake(&self, inbox: &Inbox) {
+        if inbox.waiting != TaskRef::NONE {
+            self.sim.wake(inbox.waiting);
         }
     }
 }
 
 impl<M: 'static> Arrivals for Receiver<M> {
     fn arrive(&self, slot: u32) {
-        if let Some((handler, number)) = &*self.handler.borrow() {
+        if let Taker::Handler(handler, number) = &*self.taker.borrow() {
             return handler.message(*number, self.messages.take(slot));
         }
-        let units = self.take_units();
-        let mut inbox = self.inbox.borrow_mut();
-        if inbox.abandoned {
-            drop(inbox);
-            drop(self.messages.take(slot));
-            return;
-        }
-        inbox.arrived.push_back((slot, units));
-        drop(inbox);
-        self.wake();
+        let Taker::Task(inbox) = &mut *self.taker.borrow_mut() else {
+            return drop(self.messages.take(slot));
+        };
+        inbox.arrived.push_back((slot, self.take_units()));
+        self.wake(inbox);
     }
 
     fn unit(&self) -> bool {
@@ -205,41 +210,46 @@ impl<M: 'static> Arrivals for Receiver<M> {
             self.push(time, count, UNIT);
         }
         if wanted {
-            match &*self.handler.borrow() {
-                Some((handler, number)) => handler.units(*number),
-                None => self.wake(),
+            match &*self.taker.borrow() {
+                Taker::Handler(handler, number) => handler.units(*number),
+                Taker::Task(inbox) => self.wake(inbox),
+                Taker::None => (),
             }
         }
         wanted
     }
 
     fn prepare(&self, slot: u32, steps: usize) {
-        let handler = self.handler.borrow();
-        let prepare = |step: Preparation<'_, M>| {
-            if let Some((handler, number)) = &*handler {
-                handler.prepare(*number, step);
+        let taker = self.taker.borrow();
+        let Taker::Handler(handler, number) = &*taker else { return };
+        let message = |prepare: &dyn Fn(&M)| {
+            if slot != UNIT {
+                self.messages.look(slot, prepare);
             }
         };
         match steps {
-            _ if slot == UNIT && steps < PARTS - 1 => (),
-            1 => self.messages.look(slot, |message| prepare(Preparation::Again(message))),
-            2 => self.messages.look(slot, |message| prepare(Preparation::Message(message))),
+            1 => message(&|message| handler.prepare(*number, Preparation::Again(message))),
+            2 => message(&|message| handler.prepare(*number, Preparation::Message(message))),
+            3 => handler.prepare(*number, Preparation::Wire),
             _ => {
+                prefetch(&**handler);
                 if slot != UNIT {
                     self.messages.prefetch(slot);
                 }
-                prepare(Preparation::Wire);
             }
         }
     }
 
     fn close(&self) {
-        let handler = self.handler.take();
-        drop(handler);
+        // Dropped when nothing is borrowed: with the handler may go whatever uses the wire.
+        if matches!(*self.taker.borrow(), Taker::Handler(..)) {
+            drop(self.taker.replace(Taker::None));
+        }
     }
 }
 
-struct Sender<M> {
+/// The near end of a wire; see [`World::wire`](crate::World::wire).
+pub struct WireTx<M> {
     sim: Sim,
     to: NodeId,
     link: LinkId,
@@ -249,24 +259,28 @@ struct Sender<M> {
 }
 
 enum Way<M> {
-    /// Both ends are in one shard.
-    Local(Rc<Receiver<M>>),
+    /// Both ends are in one shard. A message needs no more of the far end than its number and the storage.
+    Local {
+        number: u32,
+        messages: Rc<Messages<M>>,
+        receiver: Rc<Receiver<M>>,
+    },
     Remote(Outbox<M>),
 }
 
-/// The near end of a wire; see [`World::wire`](crate::World::wire). Clones send on the same wire.
-pub struct WireTx<M>(Rc<Sender<M>>);
-
 impl<M: Send + 'static> WireTx<M> {
+    fn new(sim: Sim, end: &Receiver<M>, min_latency: Duration, way: Way<M>) -> WireTx<M> {
+        WireTx { sim, to: end.sim.node(), link: end.link, min_latency, count: Cell::new(0), way }
+    }
+
     pub(crate) fn local(sim: Sim, receiver: &Rc<Receiver<M>>, min_latency: Duration) -> WireTx<M> {
-        let (to, link) = (receiver.sim.node(), receiver.link);
-        let way = Way::Local(receiver.clone());
-        WireTx(Rc::new(Sender { sim, to, link, min_latency, count: Cell::new(0), way }))
+        let (number, messages) = (receiver.number.get(), receiver.messages.clone());
+        let way = Way::Local { number, messages, receiver: receiver.clone() };
+        WireTx::new(sim, receiver, min_latency, way)
     }
 
     pub(crate) fn remote(sim: Sim, end: &Receiver<M>, outbox: Outbox<M>, min_latency: Duration) -> WireTx<M> {
-        let (to, link) = (end.sim.node(), end.link);
-        WireTx(Rc::new(Sender { sim, to, link, min_latency, count: Cell::new(0), way: Way::Remote(outbox) }))
+        WireTx::new(sim, end, min_latency, Way::Remote(outbox))
     }
 
     /// Sends a message that arrives at `arrival`. Messages of one wire that arrive at the same instant do so in
@@ -276,10 +290,13 @@ impl<M: Send + 'static> WireTx<M> {
     /// When `arrival` is earlier than the wire's smallest latency from now: other nodes may already have gone on.
     pub fn send(&self, arrival: Time, message: M) {
         let count = self.departs(arrival);
-        match &self.0.way {
-            Way::Local(receiver) => receiver.accept(arrival, count, Some(message)),
+        match &self.way {
+            Way::Local { number, messages, .. } => {
+                let at = Arrival { time: arrival, node: self.to, link: self.link, count };
+                self.sim.shard().push_arrival(at, *number, messages.put(message));
+            }
             Way::Remote(outbox) => {
-                let link = self.0.link;
+                let link = self.link;
                 outbox.borrow_mut().push(Envelope { link, time: arrival, count, message: Some(message) });
             }
         }
@@ -293,10 +310,10 @@ impl<M: Send + 'static> WireTx<M> {
     /// As [`WireTx::send`].
     pub fn send_unit(&self, arrival: Time) {
         let count = self.departs(arrival);
-        match &self.0.way {
-            Way::Local(receiver) => receiver.accept_unit(arrival, count),
+        match &self.way {
+            Way::Local { receiver, .. } => receiver.accept_unit(arrival, count),
             Way::Remote(outbox) => {
-                let link = self.0.link;
+                let link = self.link;
                 outbox.borrow_mut().push(Envelope { link, time: arrival, count, message: None });
             }
         }
@@ -304,14 +321,14 @@ impl<M: Send + 'static> WireTx<M> {
 
     /// A message or unit leaves that arrives at `arrival`; returns its number on the wire.
     fn departs(&self, arrival: Time) -> u64 {
-        let Sender { sim, link, min_latency, count, .. } = &*self.0;
+        let WireTx { sim, link, min_latency, count, .. } = self;
         let earliest = sim.now() + *min_latency;
         assert!(
             arrival >= earliest,
             "a message on {link} from {} to {} cannot arrive at {arrival}: sent at {} with a latency of at least \
              {min_latency}, it arrives at {earliest} or later",
             sim.node(),
-            self.0.to,
+            self.to,
             sim.now(),
         );
         let number = count.get();
@@ -319,48 +336,39 @@ impl<M: Send + 'static> WireTx<M> {
         number
     }
 
-    /// Prefetches the state that sending needs, as [`prefetch`](crate::prefetch()) does: first this end, and
-    /// after a while, `again`, the memory it refers to.
-    pub fn prefetch(&self, again: bool) {
-        if !again {
-            prefetch(&*self.0);
-        } else if let Way::Local(receiver) = &self.0.way {
+    /// Prefetches the far end, which sending a unit needs and a message does not, as [`prefetch`](crate::prefetch()) does.
+    pub fn prefetch(&self) {
+        if let Way::Local { receiver, .. } = &self.way {
             prefetch(&**receiver);
         }
     }
 
-    /// Prefetches the memory that a unit is put into, which [`WireTx::prefetch`] has brought near.
+    /// Prefetches the memory that a unit is put into, where [`WireTx::prefetch`] has brought the far end near.
     pub fn prefetch_units(&self) {
-        if let Way::Local(receiver) = &self.0.way {
+        if let Way::Local { receiver, .. } = &self.way {
             receiver.units.borrow().prefetch();
         }
     }
 
     /// The wire's number, in the order of creation.
     pub fn link(&self) -> LinkId {
-        self.0.link
+        self.link
     }
 
     /// The node at the far end.
     pub fn to(&self) -> NodeId {
-        self.0.to
+        self.to
     }
 
     /// The least time a message takes.
     pub fn min_latency(&self) -> Duration {
-        self.0.min_latency
-    }
-}
-
-impl<M> Clone for WireTx<M> {
-    fn clone(&self) -> WireTx<M> {
-        WireTx(self.0.clone())
+        self.min_latency
     }
 }
 
 impl<M> fmt::Debug for WireTx<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WireTx({} from {} to {})", self.0.link, self.0.sim.node(), self.0.to)
+        write!(f, "WireTx({} from {} to {})", self.link, self.sim.node(), self.to)
     }
 }
 
@@ -401,14 +409,14 @@ impl<M: Send + 'static> WireRx<M> {
     /// When messages have arrived already.
     pub fn handle(self, handler: Rc<dyn Handler<M>>, number: u32) -> Units<M> {
         assert!(self.is_empty(), "messages have arrived on {} before their handler", self.link());
-        *self.receiver.handler.borrow_mut() = Some((handler, number));
+        *self.receiver.taker.borrow_mut() = Taker::Handler(handler, number);
         Units(self.receiver.clone())
     }
 
     /// Takes the units that have arrived, if a task waits by [`WireRx::next`] and has not been given anything: it would
     /// have taken them as they came.
     pub fn take_units(&self) -> u64 {
-        let inbox = self.receiver.inbox.borrow();
+        let inbox = self.receiver.inbox();
         if inbox.waiting == TaskRef::NONE || !inbox.arrived.is_empty() {
             0
         } else {
@@ -429,7 +437,7 @@ impl<M: Send + 'static> WireRx<M> {
 
     /// How many messages have arrived and wait.
     pub fn len(&self) -> usize {
-        self.receiver.inbox.borrow().arrived.len()
+        self.receiver.inbox().arrived.len()
     }
 
     /// Whether no message waits.
@@ -450,15 +458,13 @@ impl<M: Send + 'static> WireRx<M> {
 
 impl<M> Drop for WireRx<M> {
     fn drop(&mut self) {
-        let mut inbox = self.receiver.inbox.borrow_mut();
-        inbox.abandoned = true;
-        let arrived = std::mem::take(&mut inbox.arrived);
-        drop(inbox);
-        if self.receiver.handler.borrow().is_none() {
-            self.receiver.units.borrow_mut().close();
-        }
-        for (slot, _) in arrived {
-            drop(self.receiver.messages.take(slot));
+        let taker = match &mut *self.receiver.taker.borrow_mut() {
+            Taker::Handler(..) => return,
+            taker => std::mem::replace(taker, Taker::None),
+        };
+        self.receiver.units.borrow_mut().close();
+        if let Taker::Task(inbox) = taker {
+            inbox.arrived.iter().for_each(|(slot, _)| drop(self.receiver.messages.take(*slot)));
         }
     }
 }
@@ -503,7 +509,7 @@ impl<M: Send + 'static> Recv<'_, M> {
 impl<M> Drop for Recv<'_, M> {
     fn drop(&mut self) {
         if self.task != TaskRef::NONE {
-            self.rx.receiver.inbox.borrow_mut().waiting = TaskRef::NONE;
+            self.rx.receiver.inbox().waiting = TaskRef::NONE;
         }
     }
 }
@@ -542,6 +548,11 @@ impl<M: 'static> Units<M> {
     /// Takes those that have arrived, in the order of arrivals, before the current event.
     pub fn take(&self) -> u64 {
         self.0.take_units()
+    }
+
+    /// Prefetches them, as [`prefetch`](crate::prefetch()) does.
+    pub fn prefetch(&self) {
+        prefetch(&*self.0);
     }
 
     /// How many have been sent and not been taken.

@@ -46,7 +46,7 @@ fn packets_cost_no_allocation() {
         let (back, credits_back) = world.wire(b, a, Duration::from_ns(30));
         let (near, far) = (world.sim(a), world.sim(b));
 
-        let credits = Credits::new(&near, CREDITS);
+        let (tx, credits) = (std::rc::Rc::new(tx), Credits::new(&near, CREDITS));
         let (sim, link, pool) = (near.clone(), Server::new(&near), Pool::new(&near, 4));
         let (source, free) = (near.clone(), credits.clone());
         near.spawn_program("source", async move {

@@ -155,6 +155,7 @@ fn handlers_get_messages_on_arrival_before_the_tasks_they_wake() {
         let sim = world.sim(b);
         let wires: Vec<_> = (0..3).map(|_| world.wire(a, b, Duration::from_ps(1))).collect();
         let (back, answers) = world.wire(b, a, Duration::from_ps(5));
+        let back = Rc::new(back);
         let (senders, mut receivers): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
         log_at(&sim, "own", &log);
         // The link in the middle wakes a task; the others are handled, and one of them answers.
@@ -202,7 +203,7 @@ fn a_world_drops_its_handlers() {
     let (to_a, at_a) = world.wire(b, a, Duration::from_ps(1));
     for (rx, tx) in [(at_b, to_a), (at_a, to_b)] {
         let held = held.clone();
-        rx.handle(Rc::new(move |_| drop((held.clone(), tx.clone()))), 0);
+        rx.handle(Rc::new(move |_| drop((held.clone(), tx.link()))), 0);
     }
     assert_eq!(Rc::strong_count(&held), 3);
     drop(world);

@@ -113,7 +113,7 @@ impl Node {
 
 fn build(network: &Network, world: &mut World<Packet>) -> Vec<Trace> {
     let ids: Vec<NodeId> = (0..network.nodes).map(|_| world.add_node()).collect();
-    let mut out: Vec<Vec<WireTx<Packet>>> = vec![Vec::new(); ids.len()];
+    let mut out: Vec<Vec<WireTx<Packet>>> = ids.iter().map(|_| Vec::new()).collect();
     let mut receivers: Vec<Vec<WireRx<Packet>>> = ids.iter().map(|_| Vec::new()).collect();
     for &(from, to, latency) in &network.wires {
         let (tx, rx) = world.wire(NodeId(from), NodeId(to), Duration::from_ps(latency));

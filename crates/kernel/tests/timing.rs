@@ -325,7 +325,7 @@ fn a_wire_takes_its_latency_and_keeps_order() {
     let (sim, log) = (world.sim(b), Log::default());
     tx2.send(Time::from_ps(10_000), 100);
     tx.send(Time::from_ps(12_000), 1);
-    tx.clone().send(Time::from_ps(10_000), 2);
+    tx.send(Time::from_ps(10_000), 2);
     tx.send(Time::from_ps(10_000), 3);
     let (s, l) = (sim.clone(), log.clone());
     sim.spawn_program("first", async move {

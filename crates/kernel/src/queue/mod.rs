@@ -207,11 +207,12 @@ impl Queue {
         }
     }
 
-    /// Visits arrivals that come soon after those that are [ahead](Queue::ahead): their data, and how many steps of `steps` are
-    /// left before them. Each is visited once a step, where there are few of them.
-    pub(crate) fn coming(&mut self, steps: usize, few: usize, visit: impl FnMut(u64, usize)) {
-        if let Queue::Wheel(queue) = self {
-            queue.coming(steps, few, visit);
+    /// Visits arrivals of the next few buckets: their data, and how many steps of `steps` are left before them. Each is visited
+    /// once a step. Returns whether these were most of the next events: there are too many where they come all at once.
+    pub(crate) fn coming(&mut self, steps: usize, visit: impl FnMut(u64, usize)) -> bool {
+        match self {
+            Queue::Wheel(queue) => queue.coming(steps + 1, visit),
+            Queue::Heap(_) => false,
         }
     }
 

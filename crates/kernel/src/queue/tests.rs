@@ -189,12 +189,20 @@ fn cancelled_timeouts_do_not_pile_up() {
 
 #[test]
 fn arrivals_of_the_next_buckets_are_seen_once_for_each_current_one() {
-    let mut wheel = Wheel::new();
+    fn seen(wheel: &mut Wheel, buckets: usize) -> (bool, Vec<(usize, u64)>) {
+        let mut seen = Vec::new();
+        let most = wheel.coming(buckets, |data, place| seen.push((place, data)));
+        seen.sort_unstable();
+        (most, seen)
+    }
     let mut count = 0;
     let mut push = |wheel: &mut Wheel, ps: u64, data: u64| {
         count += 1;
         wheel.push(Key::arrival(Time::from_ps(ps), NodeId(0), LinkId(0), count), data);
     };
+    let mut wheel = Wheel::new();
+    push(&mut wheel, 5 << 10, 5);
+    assert_eq!(seen(&mut wheel, 4), (true, vec![]), "nothing is noted before it is asked for");
     // In buckets 1, 3 (three of them), 7 and 3000.
     for (ps, data) in
         [(1024, 1), (3 << 10, 31), (3 << 10, 32), ((3 << 10) + 5, 33), (7 << 10, 7), (3000 << 10, 3000)]
@@ -202,22 +210,32 @@ fn arrivals_of_the_next_buckets_are_seen_once_for_each_current_one() {
         push(&mut wheel, ps, data);
     }
     wheel.push(Key::own(Time::from_ps(7 << 10), NodeId(0), 1), 70);
-    let seen = |wheel: &mut Wheel, buckets, few| {
-        let mut seen = Vec::new();
-        wheel.coming(buckets, few, |data, place| seen.push((place, data)));
-        seen.sort_unstable();
-        seen
-    };
-    assert_eq!(seen(&mut wheel, 4, 16), [], "there is no current bucket yet");
+    assert_eq!(seen(&mut wheel, 4), (true, vec![]), "there is no current bucket yet");
     assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(1));
-    assert_eq!(seen(&mut wheel, 2, 16), [(1, 31), (1, 32), (1, 33), (2, 7)], "no event of a node's own");
-    assert_eq!(seen(&mut wheel, 2, 16), []);
+    let next = vec![(1, 31), (1, 32), (1, 33), (3, 7)];
+    assert_eq!(seen(&mut wheel, 4), (true, next), "no event of a node's own, nor one of the last bucket");
+    assert_eq!(seen(&mut wheel, 4), (true, vec![]));
     assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(31));
-    assert_eq!(seen(&mut wheel, 9, 16), [(1, 7), (2, 3000)], "and not round the circle again");
-    let mut wheel = Wheel::new();
-    for (ps, data) in [(1024, 1), (3 << 10, 31), (3 << 10, 32), ((3 << 10) + 5, 33), (7 << 10, 7)] {
-        push(&mut wheel, ps, data);
+    assert_eq!(seen(&mut wheel, 9).1, [(2, 7), (3, 3000)], "and not round the circle again");
+    for _ in 0..5 {
+        wheel.pop_before(Time::MAX);
     }
+    assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(3000));
+    push(&mut wheel, (4096 + 1) << 10, 10);
+    push(&mut wheel, (4096 + 9) << 10, 11);
+    seen(&mut wheel, 4);
+    push(&mut wheel, 3001 << 10, 12);
+    assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(12));
+    assert_eq!(seen(&mut wheel, 4).1, [(1, 10), (2, 11)], "a list begins anew once it is emptied");
+
+    let mut wheel = Wheel::new();
+    seen(&mut wheel, 4);
+    for data in 0..40 {
+        push(&mut wheel, 2 << 10, data);
+    }
+    push(&mut wheel, 1024, 1);
+    assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(1));
+    assert_eq!(seen(&mut wheel, 2), (true, (0..31).map(|data| (1, data)).collect()));
     wheel.pop_before(Time::MAX);
-    assert_eq!(seen(&mut wheel, 4, 2), [(2, 7)], "three are too many");
+    assert!(!seen(&mut wheel, 2).0, "forty are too many");
 }

@@ -8,6 +8,7 @@
 
 use super::bits::{Bits, SIZE};
 use super::{Entry, Events, Key, NONE, Place};
+use crate::prefetch::prefetch;
 use nicety_types::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,6 +18,8 @@ const BUCKET_BITS: u32 = 10;
 /// A span is this power of two of buckets: half of the near lists.
 const SPAN_BITS: u32 = (SIZE / 2).ilog2();
 const MASK: u64 = SIZE as u64 - 1;
+/// Events of a near list that are noted beside it, after their number.
+const NOTED: usize = 31;
 /// Up to this length, the current bucket takes late events in their places; beyond, a heap takes them.
 const SHORT: usize = 64;
 
@@ -86,8 +89,13 @@ pub(crate) struct Wheel {
     current: Vec<Entry>,
     /// Whether nobody has looked at the buckets after the current one since it is that.
     turned: bool,
+    /// Whether the current bucket had more events than are noted.
+    crowded: bool,
     late: BinaryHeap<Reverse<Entry>>,
     near: Lists,
+    /// For each near list how many events were put into it, and the first of them: so they are found without one telling where
+    /// the next is. Empty until they are asked for.
+    notes: Vec<[u32; NOTED + 1]>,
     far: Lists,
     beyond: BinaryHeap<Reverse<Entry>>,
     /// How many of `beyond` are cancelled.
@@ -109,8 +117,10 @@ impl Wheel {
             bucket: 0,
             current: Vec::with_capacity(SHORT),
             turned: false,
+            crowded: false,
             late: BinaryHeap::new(),
             near: Lists::new(),
+            notes: Vec::new(),
             far: Lists::new(),
             beyond: BinaryHeap::new(),
             beyond_dead: 0,
@@ -142,6 +152,12 @@ impl Wheel {
         let list = bucket & MASK;
         self.events.slots[index as usize].place = Place::Near(list as u16);
         self.near.push(&mut self.events, list as usize, index);
+        if let Some([number, noted @ ..]) = self.notes.get_mut(list as usize) {
+            if let Some(place) = noted.get_mut(*number as usize) {
+                *place = index;
+            }
+            *number += 1;
+        }
     }
 
     fn push_current(&mut self, entry: Entry) {
@@ -189,12 +205,20 @@ impl Wheel {
         key.is_arrival().then(|| self.events.slots[index as usize].data)
     }
 
-    /// Visits the arrivals of the next few buckets that have events, once for each current bucket: their data, and how many
-    /// buckets ahead they are, from 1. Buckets of more than `few` events are left out.
-    pub(super) fn coming(&mut self, buckets: usize, few: usize, mut visit: impl FnMut(u64, usize)) {
-        if !std::mem::take(&mut self.turned) {
-            return;
+    /// Visits the first arrivals of the next few buckets that have events, once for each current bucket: their data, and how
+    /// many buckets ahead they are, from 1. The memory of the events in the last one is fetched, and they are visited later.
+    /// Returns whether the current bucket had no more than are visited.
+    pub(super) fn coming(&mut self, buckets: usize, visit: impl FnMut(u64, usize)) -> bool {
+        if self.notes.is_empty() {
+            self.notes.resize(SIZE, [0; NOTED + 1]);
         }
+        if std::mem::take(&mut self.turned) {
+            self.visit(buckets, visit);
+        }
+        !self.crowded
+    }
+
+    fn visit(&self, buckets: usize, mut visit: impl FnMut(u64, usize)) {
         let mut ahead = 0;
         for place in 1..=buckets {
             let from = self.bucket + ahead + 1;
@@ -204,15 +228,12 @@ impl Wheel {
                 return; // once round
             }
             ahead = next;
-            let events = &self.events.slots;
-            let first = self.near.heads[list];
-            let following = |&index: &u32| Some(events[index as usize].next).filter(|&next| next != NONE);
-            if std::iter::successors(Some(first), following).nth(few).is_some() {
-                continue;
-            }
-            for index in std::iter::successors(Some(first), following) {
-                let event = &events[index as usize];
-                if event.key.is_arrival() {
+            let [number, noted @ ..] = &self.notes[list];
+            for index in &noted[..NOTED.min(*number as usize)] {
+                let event = &self.events.slots[*index as usize];
+                if place == buckets {
+                    prefetch(event);
+                } else if event.key.is_arrival() {
                     visit(event.data, place);
                 }
             }
@@ -261,12 +282,16 @@ impl Wheel {
     fn fill_current(&mut self, list: usize) {
         self.turned = true;
         let mut index = self.near.take(list);
+        if let Some([number, ..]) = self.notes.get_mut(list) {
+            *number = 0;
+        }
         while index != NONE {
             let event = &mut self.events.slots[index as usize];
             event.place = Place::Current;
             self.current.push(Entry { key: event.key, index });
             index = event.next;
         }
+        self.crowded = self.current.len() > NOTED;
         if self.current.len() > 1 {
             self.current.sort_unstable_by(|a, b| b.cmp(a));
         }

@@ -1,0 +1,114 @@
+//! A sorted queue of few values, in place.
+
+use crate::prefetch::prefetch;
+use std::collections::VecDeque;
+
+/// A queue in the order of its values, which come in nearly that order. Up to `N` of them are in place, so that a part that has
+/// many such queues finds them where it finds the rest of its state; more are in memory of their own.
+#[derive(Debug)]
+pub struct Few<T, const N: usize> {
+    near: [T; N],
+    /// How many there are in `near`.
+    len: u8,
+    /// All of them, once there are more than have room, until it is empty.
+    far: VecDeque<T>,
+}
+
+impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
+    /// An empty queue.
+    pub fn new() -> Few<T, N> {
+        const { assert!(N > 0 && N < 256) };
+        Few { near: [T::default(); N], len: 0, far: VecDeque::new() }
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.len) + self.far.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The smallest.
+    pub fn first(&self) -> Option<T> {
+        if self.len > 0 { Some(self.near[0]) } else { self.far.front().copied() }
+    }
+
+    /// Adds a value.
+    pub fn insert(&mut self, value: T) {
+        let len = usize::from(self.len);
+        if len < N && self.far.is_empty() {
+            let larger = self.near[..len].iter().rev().take_while(|other| **other > value).count();
+            self.near.copy_within(len - larger..len, len - larger + 1);
+            self.near[len - larger] = value;
+            self.len += 1;
+        } else {
+            self.far.extend(&self.near[..len]);
+            self.len = 0;
+            let larger = self.far.iter().rev().take_while(|other| **other > value).count();
+            self.far.insert(self.far.len() - larger, value);
+        }
+    }
+
+    /// Takes the smallest as long as `goes` holds, and returns how many.
+    pub fn take_while(&mut self, goes: impl Fn(T) -> bool) -> usize {
+        let (len, before) = (usize::from(self.len), self.far.len());
+        let taken = self.near[..len].iter().take_while(|first| goes(**first)).count();
+        if taken > 0 {
+            self.near.copy_within(taken..len, 0);
+            self.len -= taken as u8;
+        }
+        while self.far.front().is_some_and(|first| goes(*first)) {
+            self.far.pop_front();
+        }
+        taken + before - self.far.len()
+    }
+
+    /// Takes all.
+    pub fn clear(&mut self) {
+        self.take_while(|_| true);
+    }
+
+    /// Prefetches the places of the smallest and the largest, where they are not near this.
+    pub fn prefetch(&self) {
+        for value in self.far.front().iter().chain(&self.far.back()) {
+            prefetch(*value);
+        }
+    }
+}
+
+impl<T: Copy + Default + Ord, const N: usize> Default for Few<T, N> {
+    fn default() -> Few<T, N> {
+        Few::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_queue(steps in proptest::collection::vec((0u64..40, 0usize..4), 0..60)) {
+            let mut few: Few<(u64, usize), 3> = Few::new();
+            let mut reference: Vec<(u64, usize)> = Vec::new();
+            for (number, (value, take)) in steps.into_iter().enumerate() {
+                few.insert((value, number));
+                reference.push((value, number));
+                reference.sort_unstable();
+                prop_assert_eq!(few.first(), reference.first().copied());
+                if take == 0 {
+                    let taken = reference.iter().take_while(|first| first.0 < value).count();
+                    prop_assert_eq!(few.take_while(|first| first.0 < value), taken);
+                    reference.drain(..taken);
+                }
+                prop_assert_eq!((few.len(), few.is_empty()), (reference.len(), reference.is_empty()));
+            }
+            few.clear();
+            prop_assert_eq!(few.first(), None);
+        }
+    }
+}
