@@ -105,50 +105,90 @@ def test_an_import_along_the_order_is_none_against_it() -> None:
 CARDS = ROOT / "crates/nic/src"
 
 
-def card_order(card: str, room: str = "") -> list[str]:
+def card_order(room: Path) -> list[str]:
     """The modules of a card, or of one of its rooms, in the order of the table at the top of its `mod.rs`."""
-    path = CARDS / card / room / "mod.rs"
-    rows = re.findall(r"^//! \| (.*) \|$", path.read_text(), re.MULTILINE) if path.is_file() else []
+    rows = re.findall(r"^//! \| (.*) \|$", (room / "mod.rs").read_text(), re.MULTILINE)
     cells = (re.findall(r"(?:^|\| )((?:`\w+(?:\.rs)?`(?:, )?)+)(?=$| \|)", row) for row in rows)
     return [name for cell in cells for found in cell for name in re.findall(r"`(\w+)", found)]
 
 
+def card_rooms(card: str) -> list[Path]:
+    """The card and those rooms within it that show their files in a table."""
+    return [path.parent for path in sorted((CARDS / card).rglob("mod.rs")) if card_order(path.parent)]
+
+
+def branches(tree: str) -> list[str]:
+    """The paths of a tree of imports: `a::{b, c::d}` is `a::b` and `a::c::d`."""
+    head, brace, rest = tree.partition("{")
+    if not brace:
+        return [tree.strip()]
+    parts, depth = [""], 0
+    for letter in rest.rpartition("}")[0]:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [(head + path).strip() for part in parts if part.strip() for path in branches(part.strip())]
+
+
+def at_home(card: str, path: str) -> tuple[str, ...]:
+    """The module of a card that has what a path names, through re-exports; a room for what its `mod.rs` itself has."""
+    names, found = path.split("::"), list[str]()
+    while names:
+        room = CARDS.joinpath(card, *found)
+        if (room / f"{names[0]}.rs").is_file():
+            return (*found, names[0])
+        if (room / names[0]).is_dir():
+            found.append(names.pop(0))
+            continue
+        exports = re.findall(r"^pub(?:\([\w ]+(?:::\w+)*\))? use ([^;]*);", (room / "mod.rs").read_text(), re.MULTILINE)
+        homes = [each for tree in exports for each in branches(tree) if each.rpartition("::")[2] == names[0]]
+        if not homes or homes[0].startswith("nicety_"):
+            break
+        names = homes[0].split("::")
+    return tuple(found)
+
+
 def card_against(card: str, path: Path, source: str) -> list[str]:
-    """The imports of a file of a card that run against the order; what the card re-exports counts for its room."""
-    root = (CARDS / card / "mod.rs").read_text()
-    exports = re.findall(r"^pub(?:\(crate\))? use ([\w:]+)::(\w+|\{[^}]*\});", root, re.MULTILINE)
-    home = {name: room for room, names in exports for name in re.findall(r"\w+", names)}
+    """The imports of a file of a card that run against the order, through re-exports."""
     here = path.relative_to(CARDS / card).with_suffix("").parts
+    here = here[:-1] if here[-1] == "mod" else here
+    code = re.sub(r"//.*", "", source)
     wrong = []
-    for name in re.findall(rf"\bcrate::{card}::(\{{[^}}]*\}}|[\w:]*\w)", source):
-        found = [home.get(each, "") for each in re.findall(r"\w+", name)] if not name[0].islower() else [name]
-        for other in filter(None, found):
-            there = tuple(other.split("::"))
-            level = int(there[0] == here[0])
-            order = card_order(card, here[0] if level else "")
-            if level < min(len(here), len(there)) and here[level] in order and there[level] in order:
-                later = order.index(there[level]) > order.index(here[level])
-                wrong += [f"{'/'.join(here)} imports {other}"] if later else []
+    for tree in re.findall(rf"\bcrate::{card}::(\w+(?:::\w+)*(?:::\{{[^;]*\}})?|\{{[^;]*\}})", code):
+        for name in branches(tree):
+            there = at_home(card, name)
+            level = next((at for at, (one, other) in enumerate(zip(here, there, strict=False)) if one != other), None)
+            if level is not None:
+                order = card_order(CARDS.joinpath(card, *here[:level]))
+                if here[level] in order and there[level] in order:
+                    later = order.index(there[level]) > order.index(here[level])
+                    wrong += [f"{'/'.join(here)} imports {name}"] if later else []
     return wrong
 
 
-@pytest.mark.parametrize(("card", "rooms"), [("spin", ["", "handlers", "programs"]), ("qnix", [""]), ("nfp", ["card"])])
-def test_the_rooms_of_a_card_are_those_of_its_tables(card: str, rooms: list[str]) -> None:
-    for room in rooms:
-        shown = {path.stem for path in (CARDS / card / room).iterdir()} - {"mod"}
-        assert set(card_order(card, room)) == shown
+ORDERED = ["spin", "qnix", "nfp"]
+
+
+@pytest.mark.parametrize("card", ORDERED)
+def test_the_rooms_of_a_card_are_those_of_its_tables(card: str) -> None:
+    for room in card_rooms(card):
+        shown = {path.stem for path in room.iterdir() if path.suffix == ".rs" or path.is_dir()} - {"mod"}
+        assert set(card_order(room)) == shown
         assert len(shown) <= MOST
 
 
-@pytest.mark.parametrize(("card", "room"), [("spin", ""), ("qnix", ""), ("nfp", "card")])
-def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str, room: str) -> None:
-    folder = CARDS / card / room
-    files = [path for path in sorted(folder.rglob("*.rs")) if path != folder / "mod.rs"]
-    sources = {path: path.read_text() for path in files}
+@pytest.mark.parametrize("card", ORDERED)
+def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> None:
+    root = CARDS / card / "mod.rs"
+    sources = {path: path.read_text() for path in sorted((CARDS / card).rglob("*.rs")) if path != root}
     assert [wrong for path, source in sources.items() for wrong in card_against(card, path, source)] == []
     # `super` would hide a room.
     assert [
-        path.name for path, source in sources.items() if re.search(r"^use super::\{?[a-z]", source, re.MULTILINE)
+        path.name
+        for path, source in sources.items()
+        if re.search(r"^use super::(?:super|\{?[a-z])", source, re.MULTILINE)
     ] == []
 
 
@@ -158,10 +198,16 @@ def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str, room:
         ("spin", "receive/intake.rs", "use crate::spin::complete::finish;", 1),
         ("spin", "receive/intake.rs", "use crate::spin::{Card, CallError};", 1),
         ("spin", "receive/intake.rs", "let x = crate::spin::incoming::outcome(fail);", 0),
-        ("spin", "handlers/codes.rs", "use crate::spin::handlers::run::{Slice, stopped};", 1),
+        ("spin", "handlers/codes.rs", "use crate::spin::handlers::run::{Slice, stopped};", 2),
         ("spin", "handlers/run.rs", "use crate::spin::handlers::codes::code;", 0),
         ("spin", "complete.rs", "use crate::spin::host::view::Seen;", 1),
         ("nfp", "card/calls.rs", "use crate::nfp::card::driver::Ended;", 1),
+        ("nfp", "spec/mod.rs", "use crate::nfp::processor::{Memory, Reference};", 2),
+        ("nfp", "spec/port.rs", "use crate::nfp::{Card, NfpSpec, card::{Device, Selected}};", 3),
+        ("nfp", "processor/engine.rs", "use crate::nfp::Nfp;", 1),
+        ("nfp", "processor/engine.rs", "use crate::nfp::processor::{Place, Program, service::Served};", 2),
+        ("nfp", "messenger/envelope.rs", "use crate::nfp::messenger::{Arrival, Messenger, WINDOW};", 1),
+        ("nfp", "messenger/send.rs", "use crate::nfp::messenger::{INLINE, here::Here};", 0),
         ("nfp", "card/calls.rs", "use crate::nfp::{Nfp, card::record::Taken};", 0),
         ("qnix", "transmit.rs", "use crate::qnix::receive::Slot;", 1),
         ("qnix", "transmit.rs", "use crate::qnix::{Card, Process};", 1),

@@ -1,12 +1,12 @@
 //! The flow processor's implementation of the card design seam.
 
-use super::spec::read_processor;
-use super::stages;
-use super::{
-    Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
-};
 use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::nfp::spec::read_processor;
+use crate::nfp::stages;
+use crate::nfp::{
+    Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
+};
 use crate::programs::ProgramFailure;
 use crate::sections::NodeSpec;
 use crate::text::{LISTED, counted};

@@ -1,4 +1,4 @@
-//! The memory map of a microengine; `nfp.h` has the same numbers.
+//! The memories that a microengine refers to, and their addresses; `nfp.h` has the same numbers.
 
 /// The microengine's own local memory: the program's data, then the stacks of its contexts.
 pub const LOCAL: u32 = 0x1000_0000;
@@ -12,3 +12,56 @@ pub const CTM: u32 = 0x3000_0000;
 pub const IMEM: u32 = 0x4000_0000;
 /// The external memory.
 pub const EMEM: u32 = 0x8000_0000;
+
+/// The kind of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryKind {
+    /// Cluster local scratch, one an island.
+    Cls,
+    /// Cluster target memory, one an island.
+    Ctm,
+    /// Internal memory.
+    Imem,
+    /// External memory.
+    Emem,
+}
+
+impl MemoryKind {
+    /// All kinds, the nearest first.
+    pub const ALL: [MemoryKind; 4] = [MemoryKind::Cls, MemoryKind::Ctm, MemoryKind::Imem, MemoryKind::Emem];
+
+    /// Its name, in messages and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryKind::Cls => "CLS",
+            MemoryKind::Ctm => "CTM",
+            MemoryKind::Imem => "IMEM",
+            MemoryKind::Emem => "EMEM",
+        }
+    }
+
+    /// The part of its spec section `memory.NAME` that is NAME.
+    pub const fn key(self) -> &'static str {
+        match self {
+            MemoryKind::Cls => "cls",
+            MemoryKind::Ctm => "ctm",
+            MemoryKind::Imem => "imem",
+            MemoryKind::Emem => "emem",
+        }
+    }
+
+    /// Its first address.
+    pub const fn base(self) -> u32 {
+        match self {
+            MemoryKind::Cls => CLS,
+            MemoryKind::Ctm => CTM,
+            MemoryKind::Imem => IMEM,
+            MemoryKind::Emem => EMEM,
+        }
+    }
+
+    /// Whether each island has one of its own.
+    pub const fn of_island(self) -> bool {
+        matches!(self, MemoryKind::Cls | MemoryKind::Ctm)
+    }
+}

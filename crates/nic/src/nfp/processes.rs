@@ -1,10 +1,10 @@
 //! The processes on a node's microengines: programs loaded, processes started, and how they ended.
 
-use super::{
+use crate::CardError;
+use crate::nfp::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
     PortCounters, Program, ProgramError, QueueCounters,
 };
-use crate::CardError;
 use crate::programs::{FailureKind, ProgramFailure};
 use nicety_kernel::Sim;
 use schemars::JsonSchema;

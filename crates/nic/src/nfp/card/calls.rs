@@ -1,11 +1,11 @@
 //! The `channel_*` calls that processes make.
 
 use crate::nfp::card::Card;
-use crate::nfp::intrinsics::{
+use crate::nfp::map::MemoryKind;
+use crate::nfp::processor::number::{
     CHANNEL_READ, CHANNEL_READ_IND, CHANNEL_REGISTER, CHANNEL_SELECT, CHANNEL_WRITE, CHANNEL_WRITE_IND,
 };
-use crate::nfp::memory::MemoryKind;
-use crate::nfp::service::{Place, Served, Services};
+use crate::nfp::processor::{Place, Served, Services};
 use crate::nfp::stages;
 use nicety_channels::{
     Buffer, Completion, ContextId, Deadline, Error, Failure, Guard, PAYLOAD_BYTES, TargetId, Want,

@@ -14,11 +14,11 @@
 //! Frames with a wrong checksum, address or length are dropped and counted.
 
 use crate::nfp::card::{Card, waited};
-use crate::nfp::intrinsics::{
+use crate::nfp::processor::number::{
     ETH_MOVE, ETH_OPEN, ETH_RECEIVE, ETH_RECEIVE_FROM, ETH_SEND, ETH_SEND_TO, ETH_TYPE, NODE,
 };
-use crate::nfp::memory::Reference;
-use crate::nfp::service::{Place, Served};
+use crate::nfp::processor::{Place, Reference, Served};
+use crate::nfp::spec::PortSpec;
 use crate::nfp::stages;
 use crate::nfp::wire::{self, Address};
 use crate::parts::Matching;
@@ -50,21 +50,6 @@ const STRANGER: NodeId = NodeId(u32::MAX);
 const ENVELOPES: usize = 64;
 /// The queue of messages between hosts.
 pub const MESSAGE_QUEUE: u8 = u8::MAX;
-
-/// The port's part of a spec.
-#[derive(Clone, Copy, Debug)]
-pub struct PortSpec {
-    /// Most payload of a frame, in bytes.
-    pub payload: u64,
-    /// Least payload in bytes; shorter ones are padded.
-    pub least: u64,
-    /// Frames that the transmit queue holds.
-    pub queue: u64,
-    /// Cycles to send a frame.
-    pub send: u64,
-    /// Cycles to give a received frame to a process.
-    pub receive: u64,
-}
 
 /// Counters of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]

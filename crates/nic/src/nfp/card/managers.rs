@@ -2,7 +2,8 @@
 
 use crate::nfp::card::record::{Carried, Leaving};
 use crate::nfp::card::{Card, waited};
-use crate::nfp::memory::{Memory, MemoryKind, Reference};
+use crate::nfp::map::MemoryKind;
+use crate::nfp::processor::{Memory, Reference};
 use crate::nfp::stages;
 use nicety_channels::{Body, CardEffect, ContextId, Direction, MAILBOX_BYTES, Mailbox, ManagerId, Message};
 use nicety_host::Notice;

@@ -7,7 +7,6 @@
 //! | `error.rs` | [`ChannelError`] |
 //! | `record.rs` | the recording of messages on channels |
 //! | `ethernet.rs` | the port: frames that processes send and receive |
-//! | `spec.rs` | [`ChannelSpec`]: costs and limits of library, driver and managers |
 //! | `calls.rs` | the `channel_*` calls that processes make |
 //! | `managers.rs` | the managers: mailboxes over the bus, transfer registers, DMA |
 //! | `driver.rs` | the host's driver: threads, the shared interrupt, pinned pages |
@@ -29,15 +28,12 @@ mod ethernet;
 mod managers;
 mod record;
 mod setup;
-mod spec;
 
 pub use device::{Device, Selected};
 pub use error::ChannelError;
-pub use ethernet::{MESSAGE_QUEUE, PortCounters, PortSpec, QueueCounters};
-pub use spec::{ChannelSpec, DriverSpec, ManagerSpec};
-pub(crate) use spec::{read_channels, read_port};
+pub use ethernet::{MESSAGE_QUEUE, PortCounters, QueueCounters};
 
-use super::{Nfp, NfpSpec};
+use crate::nfp::{Nfp, NfpSpec};
 use crate::parts::Dma;
 use calls::{ContextCall, Processes};
 use driver::Thread;

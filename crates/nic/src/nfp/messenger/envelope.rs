@@ -1,6 +1,13 @@
 //! The protocol unit between messengers: 56 bytes, carried by a channel's direct message and by a frame.
 
-use super::{INLINE, LANES};
+use crate::nfp::messenger::error::Arrival;
+use nicety_types::{MessageId, NodeId};
+
+/// Most bytes of an eager message.
+pub const INLINE: u64 = 32;
+
+/// Lanes of a card in each direction; `forward.c` has the same number.
+pub(super) const LANES: usize = 8;
 
 /// The lane of a CTS that refuses the message, because the receiver has no room.
 pub(super) const NO_LANE: u32 = u32::MAX;
@@ -38,6 +45,15 @@ pub(super) struct Envelope {
 impl Envelope {
     pub(super) const fn new(rank: u32, kind: Kind) -> Envelope {
         Envelope { rank, kind, tag: 0, bytes: 0, id: 0, lane: 0, inside: [0; INLINE as usize] }
+    }
+
+    pub(super) const fn arrival(&self) -> Arrival {
+        Arrival { source: self.rank, tag: self.tag, bytes: self.bytes as u64 }
+    }
+
+    /// Its message.
+    pub(super) const fn message(&self) -> MessageId {
+        MessageId { source: NodeId(self.rank), sequence: self.id as u64 }
     }
 
     pub(super) fn encode(&self) -> [u8; 56] {

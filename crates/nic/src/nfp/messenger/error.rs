@@ -1,6 +1,6 @@
 //! A received message's envelope, and the errors of messages.
 
-use super::super::card::ChannelError;
+use crate::nfp::card::ChannelError;
 use nicety_host::MemoryError;
 use std::fmt;
 

@@ -7,9 +7,10 @@
 //! Each end's library call takes `library.call`, each copy the time of a CPU copy, and a thread that slept during the
 //! copy is woken by the kernel.
 
-use super::envelope::{Envelope, Kind};
-use super::receive::Receive;
-use super::{Arrival, MessageError, Messenger, Sending, message_of};
+use crate::nfp::messenger::Messenger;
+use crate::nfp::messenger::envelope::{Envelope, Kind};
+use crate::nfp::messenger::error::{Arrival, MessageError};
+use crate::nfp::messenger::progress::{Receive, Sending};
 use nicety_kernel::{Permit, describe};
 use nicety_types::{Buffer, Path, Payload, Stage};
 use std::rc::Rc;
@@ -49,7 +50,7 @@ impl Messenger {
         let sending = Rc::new(Sending::default());
         let met = self.mail.borrow_mut().hand(envelope, path.clone());
         self.here.borrow_mut().insert(envelope.id, Here { from, met, sending: sending.clone() });
-        card.recorder().message_matched(message_of(&envelope), self.sim.now(), "not received");
+        card.recorder().message_matched(envelope.message(), self.sim.now(), "not received");
         self.changed.notify_all();
         if !met && envelope.kind == Kind::Eager {
             return Ok(());

@@ -5,6 +5,16 @@ use nicety_kernel::{Permit, Pool, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// Bytes of a chunk; `forward.c` has the same number.
+pub(super) const CHUNK: u32 = 65_536;
+/// Size of the message that ends one of which a part has failed.
+pub(super) const OVER: u32 = 4;
+
+/// Offset and size of each chunk of a message.
+pub(super) fn chunks(bytes: u32) -> impl Iterator<Item = (u64, u32)> {
+    (0..bytes).step_by(CHUNK as usize).map(move |at| (u64::from(at), CHUNK.min(bytes - at)))
+}
+
 /// A pool of lanes.
 pub(super) struct Lanes {
     channels: Vec<Channel>,

@@ -1,13 +1,15 @@
 //! Matching of envelopes and receives. Envelopes from other hosts are validated; invalid ones are refused and
 //! counted.
 
-use super::WINDOW;
-use super::envelope::{Envelope, Kind};
-use super::receive::Receive;
+use crate::nfp::messenger::envelope::{Envelope, Kind};
+use crate::nfp::messenger::progress::Receive;
 use crate::parts::{Matching, Seen};
 use nicety_types::Path;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// Envelopes to one host that no receive has taken: its credits.
+pub const WINDOW: u64 = 16;
 
 /// Number of message numbers remembered, to detect duplicates.
 const REMEMBERED: usize = 2 * WINDOW as usize;
@@ -170,9 +172,9 @@ impl Mail {
 
 #[cfg(test)]
 mod tests {
-    use super::super::envelope::NO_LANE;
     use super::*;
     use crate::Wanted;
+    use crate::nfp::messenger::envelope::NO_LANE;
     use nicety_types::Time;
     use proptest::prelude::*;
 

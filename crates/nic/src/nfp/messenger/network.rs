@@ -1,9 +1,12 @@
 //! The network side of a messenger: the card's forwarding processes, and the channels to them.
 
-use super::super::card::Card;
-use super::super::{Memory, MemoryKind, Program, ProgramError, map};
-use super::lanes::Lanes;
-use super::{CHUNK, LANES, MessageError, Messenger, MessengerCounters, WINDOW};
+use crate::nfp::card::Card;
+use crate::nfp::map::{self, MemoryKind};
+use crate::nfp::messenger::envelope::LANES;
+use crate::nfp::messenger::error::MessageError;
+use crate::nfp::messenger::lanes::{CHUNK, Lanes};
+use crate::nfp::messenger::mail::WINDOW;
+use crate::nfp::{Memory, Program, ProgramError};
 use nicety_channels::Channel;
 use nicety_kernel::{Server, Sim};
 use std::cell::Cell;
@@ -49,10 +52,10 @@ pub(super) struct Network {
 }
 
 impl Network {
-    fn prepare(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Network, ProgramError> {
+    pub(super) fn prepare(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Network, ProgramError> {
         let spec = card.spec();
         let program = Program::load(PROGRAM, spec)?;
-        let cores = Messenger::microengines(spec.cores);
+        let cores = microengines(spec.cores);
         let entries = (ENTRIES * ranks).next_power_of_two();
         let bytes = 2 * LANES as u32 * SLOTS * (CHUNK + TOLD) + entries * ENTRY + SHARED;
         let size = spec.memory(MemoryKind::Emem).size;
@@ -70,7 +73,7 @@ impl Network {
                 return Err(ProgramError::Room { what, key, needed, there });
             }
         }
-        for (_, contexts) in Messenger::processes() {
+        for (_, contexts) in processes() {
             program.stack(contexts.len())?;
             for (name, _) in contexts {
                 program.image().require(name).map_err(ProgramError::Image)?;
@@ -102,72 +105,26 @@ impl Network {
             handing: lanes(2 + LANES as u32),
         })
     }
-}
-
-impl Messenger {
-    /// The microengines of its processes: the last four.
-    pub fn microengines(cores: usize) -> Range<usize> {
-        cores.saturating_sub(MICROENGINES)..cores
-    }
-
-    /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. It takes no
-    /// time, and nothing runs before the first message.
-    ///
-    /// # Errors
-    /// When a resource of the card is too small, such as microengines.
-    ///
-    /// # Panics
-    /// When channels have been opened before.
-    pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
-        if ranks < 2 {
-            return Ok(Messenger::local(sim, card, ranks));
-        }
-        let network = Network::prepare(sim, card, ranks)?;
-        let messenger = Rc::new(Messenger::new(sim, card, ranks, Some(network)));
-        let weak = Rc::downgrade(&messenger);
-        card.on_message(move || {
-            // Where another process occupies the microengine, no process takes the frame.
-            let _ = weak.upgrade().map(|messenger| messenger.start());
-        });
-        Ok(messenger)
-    }
-
-    /// The channels to the card's processes, where there are other hosts.
-    pub(super) fn network(&self) -> &Network {
-        self.network.as_ref().expect("a messenger between hosts has a network")
-    }
-
-    /// The processes of each microengine: function and lane.
-    fn processes() -> [(usize, Vec<(&'static str, u32)>); MICROENGINES] {
-        let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
-        let port = vec![("forward_port", 0), ("forward_out", 0), ("forward_in", 0)];
-        [(0, port), (1, each("forward_load")), (2, each("forward_send")), (3, each("forward_hand"))]
-    }
 
     /// Whether its processes run.
-    pub fn is_started(&self) -> bool {
-        self.network.as_ref().is_some_and(|network| network.started.get())
+    pub(super) fn is_started(&self) -> bool {
+        self.started.get()
     }
 
-    /// Starts its processes, unless they run or there are no other hosts. It takes no time.
+    /// Starts its processes, which do not run. It takes no time.
     ///
     /// # Errors
     /// When another process runs on their microengines.
-    pub fn start(self: &Rc<Messenger>) -> Result<(), MessageError> {
-        let Some(Network { plan, started, .. }) = &self.network else { return Ok(()) };
-        if started.get() {
-            return Ok(());
-        }
-        let card = self.device.card();
-        let nfp = card.processor();
+    pub(super) fn start(&self, card: &Card) -> Result<(), MessageError> {
+        let (plan, nfp) = (&self.plan, card.processor());
         let (first, last) = (plan.first, plan.first + MICROENGINES - 1);
         if let Some(number) = (first..=last).find(|&core| nfp.is_live(core)) {
             return Err(MessageError::Microengine { number, first, last });
         }
-        started.set(true);
+        self.started.set(true);
         let arguments = [TARGETS, plan.memory, plan.entries, first as u32];
-        self.emem().poke(plan.shared, &[0; SHARED as usize]).expect("its memory is in EMEM");
-        for (core, contexts) in Messenger::processes() {
+        emem(card).poke(plan.shared, &[0; SHARED as usize]).expect("its memory is in EMEM");
+        for (core, contexts) in processes() {
             nfp.load(first + core, &plan.program, contexts.len()).expect("looked at when it was prepared");
             for (context, (name, lane)) in contexts.into_iter().enumerate() {
                 let entry = plan.program.image().require(name).expect("looked at when it was prepared");
@@ -175,22 +132,30 @@ impl Messenger {
             }
         }
         card.forward_to(first);
-        self.sim.spawn(self.clone().serve());
         Ok(())
     }
 
-    fn emem(&self) -> &Memory {
-        self.device.card().processor().memory(MemoryKind::Emem, 0)
+    /// Invalid frames that its processes dropped.
+    pub(super) fn refused(&self, card: &Card) -> u64 {
+        match self.is_started() {
+            true => emem(card).peek_u32(self.plan.shared).expect("its memory is in EMEM").into(),
+            false => 0,
+        }
     }
+}
 
-    /// Counters of invalid frames and envelopes.
-    pub fn counters(&self) -> MessengerCounters {
-        let frames = match &self.network {
-            Some(Network { plan, started, .. }) if started.get() => {
-                self.emem().peek_u32(plan.shared).expect("its memory is in EMEM").into()
-            }
-            _ => 0,
-        };
-        MessengerCounters { frames, envelopes: self.refused.get() }
-    }
+/// The microengines of the processes: the last four.
+pub(super) fn microengines(cores: usize) -> Range<usize> {
+    cores.saturating_sub(MICROENGINES)..cores
+}
+
+/// The processes of each microengine: function and lane.
+fn processes() -> [(usize, Vec<(&'static str, u32)>); MICROENGINES] {
+    let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
+    let port = vec![("forward_port", 0), ("forward_out", 0), ("forward_in", 0)];
+    [(0, port), (1, each("forward_load")), (2, each("forward_send")), (3, each("forward_hand"))]
+}
+
+fn emem(card: &Card) -> &Memory {
+    card.processor().memory(MemoryKind::Emem, 0)
 }

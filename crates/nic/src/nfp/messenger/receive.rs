@@ -1,49 +1,17 @@
-//! Receives.
+//! A receive, from its post to its bytes.
 
-use super::super::card::ChannelError;
-use super::envelope::{Envelope, Kind, NO_LANE};
-use super::lanes::Lane;
-use super::{Arrival, MessageError, Messenger, OVER, chunks, message_of};
 use crate::Wanted;
+use crate::nfp::card::ChannelError;
+use crate::nfp::messenger::Messenger;
+use crate::nfp::messenger::envelope::{Envelope, Kind, NO_LANE};
+use crate::nfp::messenger::error::{Arrival, MessageError};
+use crate::nfp::messenger::lanes::{Lane, OVER, chunks};
+use crate::nfp::messenger::progress::{Posted, Receive};
 use crate::nfp::stages;
 use nicety_channels::Failure;
 use nicety_kernel::describe;
-use nicety_types::{MessageId, Path};
-use std::cell::{Cell, RefCell};
+use nicety_types::Path;
 use std::rc::Rc;
-
-/// A receive that has been posted. Its message goes into its buffer even if no call waits for it.
-#[must_use = "a message comes into its buffer; Messenger::received says when"]
-pub struct Posted(Rc<Receive>);
-
-pub(super) struct Receive {
-    wanted: Wanted,
-    /// The envelope it has matched, with the path up to its arrival.
-    pub(super) taken: RefCell<Option<(Envelope, Path)>>,
-    pub(super) done: RefCell<Option<Done>>,
-    /// Its message was from this host itself, and the sender has copied it.
-    pub(super) filled_by_sender: Cell<bool>,
-}
-
-/// The outcome of a receive: message, result and path.
-pub(super) type Done = (MessageId, Result<Arrival, MessageError>, Path);
-
-impl Envelope {
-    pub(super) const fn arrival(&self) -> Arrival {
-        Arrival { source: self.rank, tag: self.tag, bytes: self.bytes as u64 }
-    }
-}
-
-impl Receive {
-    pub(super) fn new(wanted: Wanted) -> Receive {
-        let (taken, done) = (RefCell::new(None), RefCell::new(None));
-        Receive { wanted, taken, done, filled_by_sender: Cell::new(false) }
-    }
-
-    pub(super) fn takes(&self, envelope: &Envelope) -> bool {
-        self.wanted.takes(envelope.rank, envelope.tag)
-    }
-}
 
 impl Messenger {
     /// Posts a receive without waiting: the first message from `source` with this tag (or any) that is waiting or
@@ -73,7 +41,7 @@ impl Messenger {
         let (messenger, theirs, mut path) = (self.clone(), receive.clone(), path.clone());
         self.sim.spawn(async move {
             let (envelope, result) = messenger.take(&theirs, &mut path).await;
-            theirs.done.replace(Some((message_of(&envelope), result, path.clone())));
+            theirs.done.replace(Some((envelope.message(), result, path.clone())));
             messenger.changed.notify_all();
             if envelope.kind == Kind::Eager {
                 // After the sends of the program at this instant.
@@ -123,7 +91,7 @@ impl Messenger {
             true => self.take_here(receive, &envelope, path, (address, room)).await,
             false => self.take_bytes(&envelope, path, address, room).await,
         };
-        let message = message_of(&envelope);
+        let message = envelope.message();
         let outcome = match &result {
             Ok(_) => "received",
             Err(MessageError::NoRoom { .. }) => "no room",

@@ -1,8 +1,12 @@
 //! The spec of a network flow processor.
 
-use super::card::{ChannelSpec, PortSpec, read_channels, read_port};
-use super::map;
-use super::memory::MemoryKind;
+mod channels;
+mod port;
+
+pub use channels::{ChannelSpec, DriverSpec, ManagerSpec};
+pub use port::PortSpec;
+
+use crate::nfp::map::{self, MemoryKind};
 use crate::sections::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
 use nicety_host::BusSpec;
@@ -91,7 +95,7 @@ impl NfpSpec {
 }
 
 /// Reads the spec of a flow processor.
-pub(super) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
+pub(in crate::nfp) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     let s = reader.section("hpu.cycles");
     let costs = read_costs(&s);
     let switch = s.count("switch", 0..=10_000, "from one context to another");
@@ -125,8 +129,8 @@ pub(super) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
     NfpSpec {
         node: read_node(reader),
         bus: crate::sections::read_bus(reader),
-        channels: read_channels(reader),
-        port: read_port(reader),
+        channels: channels::read(reader),
+        port: port::read(reader),
         cores,
         island,
         contexts,

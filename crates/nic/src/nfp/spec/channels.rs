@@ -1,6 +1,5 @@
 //! The spec of the channels between host and processes.
 
-use crate::nfp::card::ethernet::PortSpec;
 use crate::sections::read_kernel;
 use nicety_channels::{CardLimits, HostLimits};
 use nicety_host::KernelSpec;
@@ -90,7 +89,7 @@ impl ChannelSpec {
 }
 
 /// Reads the sections `kernel`, `library`, `driver`, `managers`, `dma` and `limits`.
-pub(crate) fn read_channels(reader: &Reader<'_>) -> ChannelSpec {
+pub(super) fn read(reader: &Reader<'_>) -> ChannelSpec {
     let kernel = read_kernel(reader);
     let s = reader.section("library");
     let library = s.time("call", "what the library does for a call, on a CPU of the host");
@@ -133,17 +132,5 @@ pub(crate) fn read_channels(reader: &Reader<'_>) -> ChannelSpec {
         targets: count("targets", "targets that processes of the card may register"),
         threads: count("threads", "calls of the host's threads that may be pending at a time"),
         message: s.size("message", 4096..=u64::from(u32::MAX), "most bytes of one message") as u32,
-    }
-}
-
-/// Reads the section `port`.
-pub(crate) fn read_port(reader: &Reader<'_>) -> PortSpec {
-    let s = reader.section("port");
-    PortSpec {
-        payload: s.size("payload", 46..=9000, "most payload of a frame"),
-        least: s.size("least", 0..=1500, "what the payload of a shorter frame is filled up to"),
-        queue: s.count("queue", 1..=65_536, "frames that wait to be sent"),
-        send: s.count("send", 0..=10_000_000, "cycles to have a frame sent"),
-        receive: s.count("receive", 0..=10_000_000, "cycles to give a process a frame that has come"),
     }
 }

@@ -4,13 +4,14 @@
 //! at once. The task then sleeps until the cycle of the reference, makes it, and gives the core to the next context.
 //! So a reference costs one event.
 
-use super::Nfp;
-use super::engine::{Engine, EngineState, Next, Outcome, SIGNALS, State};
-use super::intrinsics::{self, Call};
-use super::memory::{Memories, Reference};
-use super::service::{self, Place, Served};
+use crate::nfp::processor::engine::{Engine, EngineState, Next, Outcome, SIGNALS, State};
+use crate::nfp::processor::intrinsics::{self, Call};
+use crate::nfp::processor::memory::{Memories, Reference};
+use crate::nfp::processor::nfp::Nfp;
+use crate::nfp::processor::service::{self, Place, Served};
+use crate::nfp::spec::NfpSpec;
 use nicety_hpu::{Access, AddressSpace, DeviceAccess, Exit, Nearest, OrderPoint, Region, TrapKind};
-use nicety_kernel::race;
+use nicety_kernel::{Sim, race};
 use std::rc::Rc;
 
 /// Most cycles executed ahead of simulated time, so that a run can be interrupted whatever its processes do.
@@ -25,8 +26,15 @@ enum Then {
 }
 
 impl Nfp {
+    /// A processor whose microengines have no programs.
+    pub fn new(sim: &Sim, spec: &NfpSpec) -> Rc<Nfp> {
+        let nfp = Rc::new(Nfp::parts(sim, spec));
+        (0..spec.cores).for_each(|core| sim.spawn(nfp.clone().serve(core)));
+        nfp
+    }
+
     /// The task of a microengine; it never ends.
-    pub(super) async fn serve(self: Rc<Nfp>, index: usize) {
+    async fn serve(self: Rc<Nfp>, index: usize) {
         let engine = &self.engines[index];
         loop {
             let next = engine.state.borrow().next(self.cycle());
@@ -200,13 +208,6 @@ impl Nfp {
             return Ok(());
         };
         Err(TrapKind::CallRefused { call: "nfp_signal", why })
-    }
-
-    /// Sends a signal at `cycle`.
-    pub(super) fn deliver(&self, core: usize, context: usize, signal: u32, cycle: u64) {
-        let engine = &self.engines[core];
-        engine.state.borrow_mut().signal(context, signal, cycle + self.spec.signal);
-        engine.wake.notify_all();
     }
 }
 

@@ -3,12 +3,12 @@
 //! Contexts are not preempted. The core runs the first ready context after the one that ran last (round robin), and
 //! pays for the switch if that is another context.
 
-use super::account::{ContextAccount, ContextCounters, CoreAccount, CoreCounters};
-use super::intrinsics;
-use super::map;
-use super::memory::Memories;
-use super::program::Program;
-use nicety_hpu::{AddressSpace, Context, Region, Reservations, Trap};
+use crate::nfp::map;
+use crate::nfp::processor::account::{ContextAccount, ContextCounters, CoreAccount, CoreCounters};
+use crate::nfp::processor::intrinsics;
+use crate::nfp::processor::memory::Memories;
+use crate::nfp::processor::program::Program;
+use nicety_hpu::{AddressSpace, Context, Region, Reservations, Trap, asm};
 use nicety_kernel::{Signal, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -237,6 +237,14 @@ impl EngineState {
     pub(super) fn signal(&mut self, number: usize, signal: u32, cycle: u64) {
         let when = &mut self.slots[number].signals[signal as usize];
         *when = cycle.min(*when);
+    }
+
+    /// The call in which a context sleeps has ended; it goes on at `cycle`.
+    pub(super) fn resume(&mut self, number: usize, result: u32, cycle: u64) {
+        let slot = &mut self.slots[number];
+        assert!(matches!(slot.state, State::Called { .. }), "context {number} sleeps in a call");
+        slot.cpu.set_reg(asm::A0 as usize, result);
+        slot.state = State::Ready { at: cycle };
     }
 
     /// Whether a context waited for signals and now has them.

@@ -3,64 +3,11 @@
 //! A memory serves references one at a time, in the order of their issue. Its bytes change at the issue; this cannot
 //! be observed, because the context sleeps until its reference is done and all references keep that order.
 
-use super::map;
-use super::spec::MemorySpec;
+use crate::nfp::map::MemoryKind;
+use crate::nfp::spec::MemorySpec;
 use nicety_hpu::Reservations;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-
-/// The kind of a memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MemoryKind {
-    /// Cluster local scratch, one an island.
-    Cls,
-    /// Cluster target memory, one an island.
-    Ctm,
-    /// Internal memory.
-    Imem,
-    /// External memory.
-    Emem,
-}
-
-impl MemoryKind {
-    /// All kinds, the nearest first.
-    pub const ALL: [MemoryKind; 4] = [MemoryKind::Cls, MemoryKind::Ctm, MemoryKind::Imem, MemoryKind::Emem];
-
-    /// Its name, in messages and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            MemoryKind::Cls => "CLS",
-            MemoryKind::Ctm => "CTM",
-            MemoryKind::Imem => "IMEM",
-            MemoryKind::Emem => "EMEM",
-        }
-    }
-
-    /// The part of its spec section `memory.NAME` that is NAME.
-    pub const fn key(self) -> &'static str {
-        match self {
-            MemoryKind::Cls => "cls",
-            MemoryKind::Ctm => "ctm",
-            MemoryKind::Imem => "imem",
-            MemoryKind::Emem => "emem",
-        }
-    }
-
-    /// Its first address.
-    pub const fn base(self) -> u32 {
-        match self {
-            MemoryKind::Cls => map::CLS,
-            MemoryKind::Ctm => map::CTM,
-            MemoryKind::Imem => map::IMEM,
-            MemoryKind::Emem => map::EMEM,
-        }
-    }
-
-    /// Whether each island has one of its own.
-    pub const fn of_island(self) -> bool {
-        matches!(self, MemoryKind::Cls | MemoryKind::Ctm)
-    }
-}
 
 /// The kind of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +104,7 @@ impl Memory {
     ///
     /// A reference begins when the earlier ones have been served. It occupies the memory for its gap, or for as long
     /// as its bytes take if that is more, and is done one latency after it began plus the time of its further bytes.
-    pub(super) fn claim(&self, reference: Reference, cycle: u64, len: u64) -> u64 {
+    pub(in crate::nfp) fn claim(&self, reference: Reference, cycle: u64, len: u64) -> u64 {
         let spec = &self.spec;
         let latency = match reference {
             Reference::Read => spec.read,
@@ -179,7 +126,7 @@ impl Memory {
     }
 
     /// Cycles from a write's last bytes to its completion.
-    pub(super) fn write_latency(&self) -> u64 {
+    pub(in crate::nfp) fn write_latency(&self) -> u64 {
         self.spec.write
     }
 

@@ -1,7 +1,7 @@
 //! A program for microengines, checked against their capacity.
 
-use super::map;
-use super::spec::NfpSpec;
+use crate::nfp::map;
+use crate::nfp::spec::NfpSpec;
 use nicety_hpu::{Image, LoadError, Segment};
 use std::fmt;
 use std::rc::Rc;

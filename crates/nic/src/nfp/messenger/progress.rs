@@ -1,0 +1,43 @@
+//! Sends and receives in progress.
+
+use crate::Wanted;
+use crate::nfp::messenger::envelope::Envelope;
+use crate::nfp::messenger::error::{Arrival, MessageError};
+use nicety_types::{MessageId, Path};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The progress of a send, for deadlock hints.
+#[derive(Default)]
+pub(super) struct Sending {
+    /// The RTS has been sent, and no CTS has come.
+    pub(super) asked: Cell<bool>,
+    pub(super) done: RefCell<Option<(Result<(), MessageError>, Path)>>,
+}
+
+/// A receive that has been posted. Its message goes into its buffer even if no call waits for it.
+#[must_use = "a message comes into its buffer; Messenger::received says when"]
+pub struct Posted(pub(super) Rc<Receive>);
+
+pub(super) struct Receive {
+    pub(super) wanted: Wanted,
+    /// The envelope it has matched, with the path up to its arrival.
+    pub(super) taken: RefCell<Option<(Envelope, Path)>>,
+    pub(super) done: RefCell<Option<Done>>,
+    /// Its message was from this host itself, and the sender has copied it.
+    pub(super) filled_by_sender: Cell<bool>,
+}
+
+/// The outcome of a receive: message, result and path.
+pub(super) type Done = (MessageId, Result<Arrival, MessageError>, Path);
+
+impl Receive {
+    pub(super) fn new(wanted: Wanted) -> Receive {
+        let (taken, done) = (RefCell::new(None), RefCell::new(None));
+        Receive { wanted, taken, done, filled_by_sender: Cell::new(false) }
+    }
+
+    pub(super) fn takes(&self, envelope: &Envelope) -> bool {
+        self.wanted.takes(envelope.rank, envelope.tag)
+    }
+}

@@ -1,0 +1,30 @@
+//! The spec of the Ethernet port.
+
+use nicety_spec::Reader;
+
+/// The port's part of a spec.
+#[derive(Clone, Copy, Debug)]
+pub struct PortSpec {
+    /// Most payload of a frame, in bytes.
+    pub payload: u64,
+    /// Least payload in bytes; shorter ones are padded.
+    pub least: u64,
+    /// Frames that the transmit queue holds.
+    pub queue: u64,
+    /// Cycles to send a frame.
+    pub send: u64,
+    /// Cycles to give a received frame to a process.
+    pub receive: u64,
+}
+
+/// Reads the section `port`.
+pub(super) fn read(reader: &Reader<'_>) -> PortSpec {
+    let s = reader.section("port");
+    PortSpec {
+        payload: s.size("payload", 46..=9000, "most payload of a frame"),
+        least: s.size("least", 0..=1500, "what the payload of a shorter frame is filled up to"),
+        queue: s.count("queue", 1..=65_536, "frames that wait to be sent"),
+        send: s.count("send", 0..=10_000_000, "cycles to have a frame sent"),
+        receive: s.count("receive", 0..=10_000_000, "cycles to give a process a frame that has come"),
+    }
+}
