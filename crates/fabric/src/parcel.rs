@@ -21,6 +21,7 @@ pub struct Parcel(Option<Memory>);
 
 impl Parcel {
     /// Puts a packet into a box.
+    #[inline]
     pub fn new(packet: Packet) -> Parcel {
         match POOL.with_borrow_mut(Vec::pop) {
             Some(mut pooled) => {
@@ -34,6 +35,12 @@ impl Parcel {
     /// The packet itself.
     pub fn open(mut self) -> Packet {
         self.0.as_mut().and_then(|pooled| pooled.take()).expect(FULL)
+    }
+}
+
+impl From<Packet> for Parcel {
+    fn from(packet: Packet) -> Parcel {
+        Parcel::new(packet)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::link::{Held, Incoming, Line, Use};
 use crate::meter::{Meter, PortStatistics};
 use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
-use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Packet, Parcel, Symbol, Terminal, link};
+use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Parcel, Symbol, Terminal, link};
 use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
@@ -230,7 +230,11 @@ impl Port {
     ///
     /// # Panics
     /// When the packet is of another channel than the turn.
-    pub fn launch(&self, packet: Packet, turn: Turn) -> Path {
+    pub fn launch(&self, packet: impl Into<Parcel>, turn: Turn) -> Path {
+        self.launch_parcel(packet.into(), turn)
+    }
+
+    fn launch_parcel(&self, packet: Parcel, turn: Turn) -> Path {
         let Turn { flight, channel, credit, granted, waited } = turn;
         assert_eq!(channel, packet.channel, "a credit is of one virtual channel");
         if let Some(credit) = credit {

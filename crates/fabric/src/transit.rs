@@ -38,7 +38,7 @@ pub struct Transit {
 
 impl Transit {
     /// Puts a packet in flight; `path` accounts for the time until its first byte leaves its first link.
-    pub(crate) fn begin(packet: Packet, path: Path) -> Transit {
+    pub(crate) fn begin(packet: Parcel, path: Path) -> Transit {
         Transit {
             destination: packet.label.destination,
             message: packet.label.message,
@@ -46,7 +46,7 @@ impl Transit {
             mark: 0,
             bytes: packet.payload.len(),
             trace: Trace::begin(path),
-            packet: Parcel::new(packet),
+            packet,
         }
     }
 

@@ -71,19 +71,16 @@ impl Memory {
         Some(block)
     }
 
-    /// Moves a future into a block.
-    pub(crate) fn place<F: Future<Output = ()> + 'static>(&mut self, future: F) -> TaskFuture {
-        let block = block_of(Layout::new::<F>());
-        let recycled = if is_recycled(block) { self.pop(block.size() / STEP) } else { None };
+    /// A block for a future of this layout.
+    pub(crate) fn block(&mut self, future: Layout) -> Block {
+        let layout = block_of(future);
+        let recycled = if is_recycled(layout) { self.pop(layout.size() / STEP) } else { None };
         let pointer = recycled.unwrap_or_else(|| {
             // SAFETY: the size of a block is never zero.
-            let pointer = unsafe { alloc(block) };
-            NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(block))
+            let pointer = unsafe { alloc(layout) };
+            NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout))
         });
-        let typed = pointer.cast::<F>();
-        // SAFETY: the block is large and aligned enough for an F, and has no other owner.
-        unsafe { typed.write(future) };
-        TaskFuture { future: typed }
+        Block { pointer, layout }
     }
 
     /// Takes back the block of a future that [`drop_future`] has dropped.
@@ -113,10 +110,26 @@ impl Drop for Memory {
     }
 }
 
-/// A block whose future is gone.
+/// A block without a future.
 pub(crate) struct Block {
     pointer: NonNull<u8>,
     layout: Layout,
+}
+
+impl Block {
+    /// Makes a future inside the block. Inlined, so that it is built in its place; should `make` panic, the block is
+    /// leaked.
+    ///
+    /// # Panics
+    /// When the block is for futures of another layout.
+    #[inline(always)]
+    pub(crate) fn fill<F: Future<Output = ()> + 'static>(self, make: impl FnOnce() -> F) -> TaskFuture {
+        assert!(self.layout == block_of(Layout::new::<F>()), "a block is for its own layout");
+        let typed = self.pointer.cast::<F>();
+        // SAFETY: the block is large and aligned enough for an F, and has no other owner.
+        unsafe { typed.write(make()) };
+        TaskFuture { future: typed }
+    }
 }
 
 /// Drops a future and keeps its block. Apart from [`Memory::recycle`] because what the future owned may use the
@@ -136,6 +149,10 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
+    fn place<F: Future<Output = ()> + 'static>(memory: &mut Memory, future: F) -> TaskFuture {
+        memory.block(Layout::new::<F>()).fill(|| future)
+    }
+
     struct Bomb(Rc<Cell<u32>>);
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -153,7 +170,7 @@ mod tests {
         let mut context = Context::from_waker(std::task::Waker::noop());
 
         let bomb = Bomb(dropped.clone());
-        let mut future = memory.place(async move { drop(bomb) });
+        let mut future = place(&mut memory, async move { drop(bomb) });
         let address = future.future.cast::<u8>();
         assert!(future.poll(&mut context).is_ready());
         assert_eq!(dropped.get(), 1);
@@ -161,7 +178,7 @@ mod tests {
         memory.recycle(block);
 
         let bomb = Bomb(dropped.clone());
-        let again = memory.place(async move {
+        let again = place(&mut memory, async move {
             let _bomb = bomb;
             std::future::pending().await
         });
@@ -175,7 +192,7 @@ mod tests {
         let mut memory = Memory::new();
         let mut context = Context::from_waker(std::task::Waker::noop());
         let large = [7u8; 40_000];
-        let mut future = memory.place(async move {
+        let mut future = place(&mut memory, async move {
             std::future::ready(()).await;
             assert!(large.iter().all(|&b| b == 7));
         });
@@ -184,7 +201,7 @@ mod tests {
         memory.recycle(block);
 
         let aligned = Aligned(1);
-        let mut future = memory.place(async move {
+        let mut future = place(&mut memory, async move {
             let aligned = aligned;
             std::future::ready(()).await;
             assert_eq!(std::ptr::from_ref(&aligned).addr() % 128, 0);

@@ -12,6 +12,7 @@ use crate::memory::{Memory, TaskFuture, drop_future};
 use crate::prefetch::prefetch;
 use crate::queue::{EventRef, Key, Queue, QueueKind};
 use nicety_types::{LinkId, NodeId, Time};
+use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -262,11 +263,21 @@ impl Shard {
         }
     }
 
-    pub(crate) fn spawn<F: Future<Output = ()> + 'static>(&self, node: NodeId, future: F) -> TaskRef {
+    /// Starts a task with the future that `make` returns, built in the task's memory.
+    #[inline]
+    pub(crate) fn spawn<F: Future<Output = ()> + 'static>(
+        &self,
+        node: NodeId,
+        make: impl FnOnce() -> F,
+    ) -> TaskRef {
         if self.closed.get() {
             return TaskRef::NONE;
         }
-        let future = self.memory.borrow_mut().place(future);
+        let block = self.memory.borrow_mut().block(Layout::new::<F>());
+        self.begin(node, block.fill(make))
+    }
+
+    fn begin(&self, node: NodeId, future: TaskFuture) -> TaskRef {
         let task = {
             let mut tasks = self.tasks.borrow_mut();
             if tasks.free == NO_SLOT {
@@ -296,7 +307,7 @@ impl Shard {
         name: String,
         future: F,
     ) {
-        let task = self.spawn(node, future);
+        let task = self.spawn(node, || future);
         self.programs.borrow_mut().push(Program { node, name, task });
     }
 

@@ -55,7 +55,14 @@ impl Sim {
     /// packet. It is polled first at the current instant, after all events that are due already. Its memory
     /// is used again by later tasks of about the same size.
     pub fn spawn<F: Future<Output = ()> + 'static>(&self, future: F) {
-        self.shard.spawn(self.node, future);
+        self.shard.spawn(self.node, || future);
+    }
+
+    /// As [`Sim::spawn`], for a task that is started often: the future that `make` returns at once is built where it
+    /// stays.
+    #[inline]
+    pub fn spawn_with<F: Future<Output = ()> + 'static>(&self, make: impl FnOnce() -> F) {
+        self.shard.spawn(self.node, make);
     }
 
     /// Starts a program: a task whose end the run waits for. If no event is left and it still waits, that is a

@@ -1,4 +1,4 @@
-//! In steady state a packet costs no allocation, and a dropped cluster leaves no memory behind.
+//! In steady state a packet costs no allocation and few events, and a dropped cluster leaves no memory behind.
 
 mod support;
 
@@ -153,6 +153,37 @@ fn packets_cost_no_allocation_and_clusters_no_memory() {
     }
     let growth = live[5] - live[1];
     assert!(growth.abs() < 4096, "bytes left after each 20 clusters: {live:?}");
+}
+
+/// The kernel's events for each packet of a message that `handlers`, if any, receive; they do nothing else.
+fn events_of_a_packet(handlers: Option<&nicety_nic::spin::Handlers>) -> u64 {
+    let events = |packets: usize| {
+        let mut rig = Rig::new(&["packet.payload=1 KiB"]);
+        rig.program(0, async move |a| {
+            let request = a.request(&a.alloc(&pattern(1024 * packets, 1)), 5);
+            a.start().await;
+            a.put(&request).await.unwrap();
+        });
+        let handlers = handlers.cloned();
+        rig.program(1, async move |b| {
+            let me = counted(&b.alloc(&vec![0; 1024 * packets]), 5, b.ct);
+            match handlers {
+                Some(handlers) => b.append_with(me, &handlers, &[]).await.unwrap(),
+                None => b.append(me).await.unwrap(),
+            };
+            b.count(b.ct, 1).await.unwrap();
+        });
+        rig.run().events
+    };
+    (events(64) - events(32)) / 32
+}
+
+#[test]
+fn a_packet_takes_few_events() {
+    let found = [None, Some(payload(store(true)))].map(|handlers| events_of_a_packet(handlers.as_ref()));
+    // On the way from memory to memory; a handler's start, its command and its end come to that. A return in the middle
+    // of its last slice is no event.
+    assert_eq!(found, [7, 10]);
 }
 
 /// Bytes of a host in a fat tree that has nothing to do, its card, link and share of the switches included.

@@ -104,7 +104,8 @@ impl Deref for Buffer {
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        if self.memory.0.as_mut().and_then(Arc::get_mut).is_none() {
+        // A count of one is certain while `self` is borrowed: no other buffer is there that a clone could be made of.
+        if self.memory.0.as_ref().is_none_or(|memory| Arc::strong_count(memory) > 1) {
             *self = Buffer::copy_of(self);
         }
         let range = self.range();

@@ -4,7 +4,7 @@
 //! byte has come to the card, one packet after another. It needs a buffer slot until the card has processed it; there
 //! are as many slots as the link has, and separate ones, so that neither path blocks the other.
 
-use nicety_fabric::{Packet, Parcel};
+use nicety_fabric::Parcel;
 use nicety_kernel::{Channel, Credits, Permit, Sim};
 use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
@@ -63,7 +63,8 @@ impl Loopback {
     }
 
     /// Launches a packet at its turn. Returns the path up to its last byte.
-    pub(crate) fn launch(&self, mut packet: Packet, turn: Turn) -> Path {
+    pub(crate) fn launch(&self, packet: impl Into<Parcel>, turn: Turn) -> Path {
+        let mut packet = packet.into();
         let Turn { flight, place } = turn;
         place.forget();
         self.packets.set(self.packets.get() + 1);
@@ -72,7 +73,7 @@ impl Loopback {
         let path = flight.landed();
         packet.path = path.clone();
         self.last.set(path.at());
-        self.coming.try_send(Parcel::new(packet)).expect("a place for each packet");
+        self.coming.try_send(packet).expect("a place for each packet");
         path
     }
 
@@ -92,7 +93,7 @@ impl Loopback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicety_fabric::{Channel as Flow, HeaderBytes, Label};
+    use nicety_fabric::{Channel as Flow, HeaderBytes, Label, Packet};
     use nicety_kernel::{Config, World};
     use nicety_types::{MessageId, NodeId, Payload};
     use std::cell::RefCell;

@@ -184,8 +184,8 @@ impl Wire {
     }
 
     /// Puts a packet on the link at its turn. To a card that has failed nothing is sent.
-    pub fn launch(self: &Rc<Wire>, packet: Packet, turn: Turn) -> Launched {
-        let Turn { path, on } = turn;
+    pub fn launch(self: &Rc<Wire>, packet: impl Into<Parcel>, turn: Turn) -> Launched {
+        let (packet, Turn { path, on }) = (packet.into(), turn);
         match on {
             On::Link(turn) => self.launch_as(Kind::Data, packet, turn, path),
             On::Loopback(turn) => Launched { path: self.own.launch(packet, turn), number: None },
@@ -195,7 +195,7 @@ impl Wire {
     fn launch_as(
         self: &Rc<Wire>,
         kind: Kind,
-        mut packet: Packet,
+        mut packet: Parcel,
         turn: fabric::Turn,
         mut path: Path,
     ) -> Launched {
@@ -262,7 +262,7 @@ impl Wire {
         let (header, payload) = (HeaderBytes::new(&[]), Payload::empty());
         let path = flight.path;
         let packet = Packet { label, channel, header, payload, path: path.clone() };
-        let Some((_, number)) = self.launch_as(Kind::Probe, packet, turn, path).number else {
+        let Some((_, number)) = self.launch_as(Kind::Probe, packet.into(), turn, path).number else {
             return true;
         };
         let progress = self.with_flow(peer, |flow| flow.progress.clone());

@@ -94,6 +94,12 @@ impl Card {
         let pc = running.thread.state.borrow().context.pc();
         self.contention.written(&self.seen(running, Word::Host(address), pc, (true, false)), address, bytes);
         self.recorder.slice(Resource::DMA, from, handover.landed, message, "write");
+        if handle == 0 {
+            // It waits by itself, without a task for the transfer.
+            self.sim.until(handover.path.at()).await;
+            self.transfers(running).set(place, Transfer::Free);
+            return Ok(code::OK);
+        }
         let (card, thread) = (self.clone(), running.thread.clone());
         self.sim.spawn(async move {
             card.sim.until(handover.path.at()).await;
@@ -186,6 +192,9 @@ impl Card {
     /// A handler ends: bytes of completed DMAs are written to its memory, and its message waits for the others.
     pub(in crate::spin) fn leave_transfers(&self, running: &mut Running) -> Result<(), Stop> {
         let mut result = Ok(());
+        if self.transfers(running).all_free() {
+            return result;
+        }
         for index in 0..self.transfers(running).blocking() {
             match self.transfers(running).set(index, Transfer::Free) {
                 Transfer::Free => {}

@@ -49,7 +49,6 @@ impl Card {
         }
         self.queued(thread.core, message, &mut run.path);
         thread.state.borrow_mut().begin(attachment.application());
-        let (memory, entry, arguments) = self.arguments(&mut run);
         let mut running = Running {
             thread: thread.clone(),
             kind: run.kind,
@@ -57,13 +56,14 @@ impl Card {
             packet: run.packet.as_ref().map(|packet| packet.offset),
             message,
             attachment,
-            memory,
+            memory: RunMemory::new(),
             started: now,
             since: now,
             path: run.path.clone(),
             busy: 0,
             number: self.hpus.next_run(),
         };
+        let (entry, arguments) = self.arguments(&mut run, &mut running.memory);
         let ended = self.execute(thread, &mut running, entry, arguments).await;
         self.contention.goes_on(running.number);
         running.path.advance(stages::HANDLER, self.sim.now());
@@ -141,8 +141,8 @@ impl Card {
         }
     }
 
-    /// The memory of a run, the entry point and the arguments.
-    fn arguments(&self, run: &mut Run) -> (RunMemory, u32, [u32; 3]) {
+    /// Fills the memory of a run. Returns the entry point and the arguments.
+    fn arguments(&self, run: &mut Run, memory: &mut RunMemory) -> (u32, [u32; 3]) {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(run.place);
         let attachment = incoming.attachment.as_ref().expect("only messages with handlers run them");
@@ -152,8 +152,8 @@ impl Card {
         let offset = run.packet.as_ref().map_or(0, |p| p.offset);
         let kept = incoming.kept(offset, payload.len()) as u32;
 
-        let mut arguments = [0; 64];
-        let mut put = |at: usize, bytes: &[u8]| arguments[at..at + bytes.len()].copy_from_slice(bytes);
+        memory.hold(payload);
+        let mut put = |at: usize, bytes: &[u8]| memory.arguments[at..at + bytes.len()].copy_from_slice(bytes);
         let (entry, registers) = match run.kind {
             Kind::Header => {
                 let header = &incoming.header;
@@ -183,7 +183,7 @@ impl Card {
                 )
             }
         };
-        (RunMemory::new(payload, arguments), entry.expect("only handlers that exist are run"), registers)
+        (entry.expect("only handlers that exist are run"), registers)
     }
 
     /// Runs a handler's instructions in slices; in between, time passes and commands are carried out.
@@ -199,7 +199,7 @@ impl Card {
         let (program, application) = (&attachment.program, attachment.application());
         let image = &program.handlers.image;
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
-        let mut stalled = 0;
+        let (mut stalled, mut ahead) = (0, None);
         {
             let mut state = thread.state.borrow_mut();
             let stack_top = map::STACK + spec.stack;
@@ -223,7 +223,12 @@ impl Card {
                 context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
             };
             let cycle = thread.state.borrow().context.cycle();
-            self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+            if matches!(exit, Exit::Return(_)) && thread.transfers.all_free() {
+                // Nothing happens when it returns: it waits once, until its end.
+                ahead = Some(cycle);
+            } else {
+                self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+            }
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
                 Exit::Trap(trap) => break stopped_within(running, &trap, bound),
@@ -294,7 +299,7 @@ impl Card {
             (_, ended) => ended,
         };
         application.reservations.borrow_mut().release(thread.core as u32);
-        let over = cycles_until(spec.clock, running.started, self.sim.now());
+        let over = ahead.unwrap_or_else(|| cycles_until(spec.clock, running.started, self.sim.now()));
         stalled += over.saturating_sub(thread.state.borrow().context.cycle());
         let cycle = over + spec.handler_end;
         self.sim.until(running.started + spec.clock.cycles(cycle)).await;

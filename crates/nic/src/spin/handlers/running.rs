@@ -10,19 +10,25 @@ use std::rc::Rc;
 
 /// The memory of a run beside HPU memory.
 pub(in crate::spin) struct RunMemory {
-    pub(in crate::spin) packet: Buffer,
+    /// The real bytes of its packet, if there are any.
+    pub(in crate::spin) packet: Option<Buffer>,
     /// A phantom payload: there are no bytes to map, and a handler that touches it is stopped.
     pub(in crate::spin) phantom: Option<Payload>,
-    arguments: [u8; 64],
+    pub(in crate::spin) arguments: [u8; 64],
 }
 
 impl RunMemory {
-    pub(in crate::spin) fn new(payload: Payload, arguments: [u8; 64]) -> RunMemory {
-        if payload.is_real() {
-            let packet = payload.into_buffer().expect("every segment is real");
-            RunMemory { packet, phantom: None, arguments }
-        } else {
-            RunMemory { packet: Buffer::zeroed(0), phantom: Some(payload), arguments }
+    /// Memory without a packet.
+    pub(in crate::spin) const fn new() -> RunMemory {
+        RunMemory { packet: None, phantom: None, arguments: [0; 64] }
+    }
+
+    /// Takes a packet's payload.
+    pub(in crate::spin) fn hold(&mut self, payload: Payload) {
+        match payload.is_real() {
+            true if payload.is_empty() => {}
+            true => self.packet = Some(payload.into_buffer().expect("every segment is real")),
+            false => self.phantom = Some(payload),
         }
     }
 
@@ -34,7 +40,7 @@ impl RunMemory {
     }
 
     pub(in crate::spin) fn into_payload(self) -> Payload {
-        self.phantom.unwrap_or_else(|| Payload::real(self.packet))
+        self.phantom.unwrap_or_else(|| self.packet.map_or_else(Payload::empty, Payload::real))
     }
 }
 
@@ -49,7 +55,8 @@ pub(in crate::spin) fn fill<'a>(
 ) {
     space.push(Region::memory("the state", attachment.state_address(), state));
     space.push(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
-    space.push(Region::memory("the packet", map::PACKET, &mut run.packet));
+    let packet = run.packet.as_mut().map_or(&mut [][..], |packet| &mut packet[..]);
+    space.push(Region::memory("the packet", map::PACKET, packet));
     space.push(Region::read_only("the header", map::ARGUMENTS, &run.arguments));
     space.push(Region::read_only("program memory", map::CODE, &attachment.program.code));
     space.push(Region::memory("the program's data", map::MEMORY, data));

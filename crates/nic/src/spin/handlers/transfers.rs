@@ -4,7 +4,7 @@ use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::Kind;
 use nicety_kernel::{Signal, Sim};
 use nicety_types::Payload;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Bytes read by a DMA, with their destination.
@@ -42,6 +42,8 @@ pub(in crate::spin) struct Left {
 /// the blocking forms.
 pub(in crate::spin) struct Transfers {
     places: RefCell<Vec<Transfer>>,
+    /// Slots that are not free.
+    taken: Cell<usize>,
     pub(in crate::spin) changed: Signal,
 }
 
@@ -49,7 +51,7 @@ impl Transfers {
     /// Slots for `handles` non-blocking transfers.
     pub(in crate::spin) fn new(sim: &Sim, handles: u32) -> Transfers {
         let places = (0..=handles).map(|_| Transfer::Free).collect();
-        Transfers { places: RefCell::new(places), changed: Signal::new(sim) }
+        Transfers { places: RefCell::new(places), taken: Cell::new(0), changed: Signal::new(sim) }
     }
 
     pub(in crate::spin) fn blocking(&self) -> usize {
@@ -59,6 +61,11 @@ impl Transfers {
     pub(in crate::spin) fn free_handle(&self) -> Option<usize> {
         let free = self.places.borrow().iter().position(|place| matches!(place, Transfer::Free));
         free.filter(|&place| place != self.blocking())
+    }
+
+    /// Whether every slot is free.
+    pub(in crate::spin) fn all_free(&self) -> bool {
+        self.taken.get() == 0
     }
 
     /// Whether transfers of ended handlers occupy slots.
@@ -76,7 +83,11 @@ impl Transfers {
     }
 
     pub(in crate::spin) fn set(&self, place: usize, transfer: Transfer) -> Transfer {
-        std::mem::replace(&mut self.places.borrow_mut()[place], transfer)
+        let takes = usize::from(!matches!(transfer, Transfer::Free));
+        let before = std::mem::replace(&mut self.places.borrow_mut()[place], transfer);
+        let took = usize::from(!matches!(before, Transfer::Free));
+        self.taken.set(self.taken.get() + takes - took);
+        before
     }
 
     /// Waits until a DMA is done, and frees its slot.

@@ -40,7 +40,7 @@ impl Card {
         if self.discards.get() {
             return self.free_slot_of(own);
         }
-        self.sim.spawn(self.clone().receive(packet, own));
+        self.sim.spawn_with(|| self.clone().receive(packet, own));
     }
 
     /// The receive path of a packet, from the packet buffer on; `own` if it came by the loopback path.

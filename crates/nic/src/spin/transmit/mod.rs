@@ -5,7 +5,7 @@ pub(super) mod reply_timeout;
 
 use crate::spin::Card;
 use crate::spin::wire::Repr;
-use nicety_fabric::{Channel, Label, Packet};
+use nicety_fabric::{Channel, Label, Packet, Parcel};
 use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
 use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, Operand, OperationHandle, Outgoing};
@@ -199,16 +199,14 @@ impl Card {
                 Bytes::Card { payload, .. } if length == total => std::mem::take(payload),
                 Bytes::Card { payload, .. } => payload.part(offset, length),
             };
-            let handed = self.port.launch(
-                Packet {
-                    label: Label { destination: header.target, message, offset },
-                    channel: Channel::Data(0),
-                    header: Repr::part(&header, message.sequence, offset).emit(),
-                    payload,
-                    path: Path::from(Time::ZERO),
-                },
-                ready,
-            );
+            let packet = Parcel::new(Packet {
+                label: Label { destination: header.target, message, offset },
+                channel: Channel::Data(0),
+                header: Repr::part(&header, message.sequence, offset).emit(),
+                payload,
+                path: Path::from(Time::ZERO),
+            });
+            let handed = self.port.launch(packet, ready);
             offset += length;
             if offset >= total {
                 break handed;
