@@ -42,7 +42,8 @@ impl Benchmark {
     }
 }
 
-const fn default_seed() -> u64 {
+/// The default of every benchmark's seed.
+pub(crate) const fn default_seed() -> u64 {
     1
 }
 

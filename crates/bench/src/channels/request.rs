@@ -2,6 +2,7 @@
 
 use super::super::load_cards;
 use super::rig::DIRECT;
+use crate::request::default_seed;
 use nicety::cards::Card;
 use nicety::{Error, Noise};
 use nicety_nic::nfp::NfpSpec;
@@ -75,10 +76,6 @@ fn usual_cards() -> Vec<String> {
     vec!["nfp-4000".to_owned()]
 }
 
-const fn default_seed() -> u64 {
-    1
-}
-
 /// The request of a benchmark of channels.
 ///
 /// The JSON form is what other languages hand over, and the command line's options are made of its schema.
@@ -130,7 +127,7 @@ pub struct Request {
     #[schemars(extend("metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
     /// Of every random stream: the same seed gives the same report to the last byte.
-    #[serde(default = "default_seed")]
+    #[serde(default = "crate::request::default_seed")]
     pub seed: u64,
 }
 

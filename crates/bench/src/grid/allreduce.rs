@@ -46,7 +46,7 @@ pub(super) fn programs(point: &mut Point) -> Result<(), Error> {
     let (seed, size) = (point.seed, point.size);
     for rank in 0..point.grid.ranks() {
         let host = point.cluster.host(rank);
-        let first = point.grid.dimensions().next().map_or(1, |dimension| point.grid.sizes()[dimension]);
+        let first = point.grid.dimensions().next().map_or(1, |dimension| point.grid.size(dimension));
         let longest = (size / values::BYTES).div_ceil(u64::from(first)) * values::BYTES;
         let (vector, arriving) = (host.alloc(size)?, host.alloc(longest)?);
         let (grid, rounds, expected) = (point.grid.clone(), point.rounds.clone(), expected.clone());
@@ -110,7 +110,7 @@ impl Rank {
 
     /// Sums a part of the vector over a ring; returns the part of it whose sum this rank has then.
     async fn reduce_scatter(&mut self, dimension: usize, part: Range<u64>) -> Result<Range<u64>, Error> {
-        let (n, place) = (self.grid.sizes()[dimension], self.grid.place(self.host.rank(), dimension));
+        let (n, place) = (self.grid.size(dimension), self.grid.place(self.host.rank(), dimension));
         for step in 0..n - 1 {
             let [out, coming] = [n - step, n - step - 1].map(|back| piece(&part, n, place + back));
             let own = self.slice(&coming)?;
@@ -131,7 +131,7 @@ impl Rank {
 
     /// Brings the pieces of a part, each of which one rank of a ring has, to all of them.
     async fn all_gather(&mut self, dimension: usize, part: Range<u64>) -> Result<(), Error> {
-        let (n, place) = (self.grid.sizes()[dimension], self.grid.place(self.host.rank(), dimension));
+        let (n, place) = (self.grid.size(dimension), self.grid.place(self.host.rank(), dimension));
         for step in 0..n - 1 {
             let [out, coming] = [n - step + 1, n - step].map(|back| piece(&part, n, place + back));
             self.exchange(dimension, self.slice(&out)?, self.slice(&coming)?).await?;
@@ -141,7 +141,7 @@ impl Rank {
 
     /// Sends to the next rank of a ring, and receives from the one before.
     async fn exchange(&mut self, dimension: usize, out: Buffer, into: Buffer) -> Result<(), Error> {
-        let (rank, n) = (self.host.rank(), self.grid.sizes()[dimension]);
+        let (rank, n) = (self.host.rank(), self.grid.size(dimension));
         let (next, before) = (self.grid.on(rank, dimension, 1), self.grid.on(rank, dimension, n - 1));
         let tag = self.messages;
         self.messages += 1;

@@ -40,7 +40,7 @@ pub(super) fn programs(point: &mut Point) -> Result<(), Error> {
         let mut mine = Vec::new();
         for dimension in grid.dimensions() {
             for side in 0..FACES {
-                let steps = if side == 0 { grid.sizes()[dimension] - 1 } else { 1 };
+                let steps = if side == 0 { grid.size(dimension) - 1 } else { 1 };
                 let (cell, halo) = (host.alloc(point.size)?, host.alloc(point.size)?);
                 let number = mine.len();
                 values::write(&cell, column(point.seed, rank, number, point.size));

@@ -131,9 +131,11 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         }
     }
     let Resolved { cards, grid, topology, .. } = resolved;
+    let nicety::Manifest { specs, overrides, .. } =
+        nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
     let manifest = Manifest {
-        specs: cards.iter().map(|(nic, card)| (nic.clone(), card.into())).collect(),
-        overrides: request.overrides.clone(),
+        specs,
+        overrides,
         grid: grid.to_string(),
         topology: topology.to_string(),
         noise: request.noise.clone(),

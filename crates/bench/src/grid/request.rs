@@ -3,7 +3,7 @@
 use super::shape::Grid;
 use super::{Resolved, values};
 use crate::load_cards;
-use crate::request::{FAULTS, NOISE, SEED, TOPOLOGY};
+use crate::request::{FAULTS, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::cards::Card;
 use nicety::{Error, Noise, Topology, faults};
 use schemars::JsonSchema;
@@ -32,10 +32,6 @@ const fn usual_iterations() -> u64 {
 }
 
 const fn usual_warmup() -> u64 {
-    1
-}
-
-const fn usual_seed() -> u64 {
     1
 }
 
@@ -85,7 +81,7 @@ pub struct Request {
     #[schemars(extend("description" = FAULTS, "metavar" = "FILE.toml|LINE", "format" = "faults"))]
     pub faults: Option<String>,
     /// The seed.
-    #[serde(default = "usual_seed")]
+    #[serde(default = "crate::request::default_seed")]
     #[schemars(extend("description" = SEED))]
     pub seed: u64,
 }
@@ -105,7 +101,7 @@ impl Request {
             overrides: Vec::new(),
             noise: None,
             faults: None,
-            seed: usual_seed(),
+            seed: default_seed(),
         }
     }
 

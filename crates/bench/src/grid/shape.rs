@@ -12,22 +12,25 @@ const MOST: u64 = 1 << 20;
 /// dimension changes fastest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
-    sizes: Vec<u32>,
+    places: TorusShape,
+    /// How many dimensions it was given.
+    dimensions: usize,
 }
 
 impl Grid {
     /// A grid of these sizes, one of which is 2 at least.
     pub(super) fn new(sizes: &[u32]) -> Result<Grid, Error> {
-        let grid = Grid { sizes: sizes.to_vec() };
         let wrong = |why: String| {
-            Err(Error::Input(format!("--grid {grid}: {why}; write for example 8, 4x4 or 4x4x2")))
+            Err(Error::Input(format!("--grid {}: {why}; write for example 8, 4x4 or 4x4x2", text(sizes))))
         };
+        let size = |dimension: usize| sizes.get(dimension).copied().unwrap_or(1);
+        let places = TorusShape::places([size(0), size(1), size(2)]);
         let ranks = sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(u64::from(size)));
         match ranks {
             _ if !(1..=3).contains(&sizes.len()) => wrong("a grid has one, two or three dimensions".into()),
             Some(0) => wrong("a dimension has 1 rank at least".into()),
             Some(1) => wrong("a single rank has no neighbour".into()),
-            Some(ranks) if ranks <= MOST => Ok(grid),
+            Some(ranks) if ranks <= MOST => Ok(Grid { places, dimensions: sizes.len() }),
             _ => wrong(format!("a grid has {MOST} ranks at most")),
         }
     }
@@ -49,49 +52,46 @@ impl Grid {
         Grid::new(&sizes[..used])
     }
 
-    /// Its sizes.
-    pub(super) fn sizes(&self) -> &[u32] {
-        &self.sizes
+    /// How many ranks a dimension has.
+    pub(super) fn size(&self, dimension: usize) -> u32 {
+        self.places.sizes()[dimension]
     }
 
     /// Number of ranks.
     pub(super) fn ranks(&self) -> u32 {
-        self.sizes.iter().product()
-    }
-
-    /// The ranks between one and the next of a dimension.
-    fn stride(&self, dimension: usize) -> u32 {
-        self.sizes[..dimension].iter().product()
+        self.places.hosts()
     }
 
     /// A rank's place in a dimension.
     pub(super) fn place(&self, rank: u32, dimension: usize) -> u32 {
-        rank / self.stride(dimension) % self.sizes[dimension]
+        self.places.coordinates(rank)[dimension]
     }
 
     /// The rank that is `steps` on in a dimension's ring.
     pub(super) fn on(&self, rank: u32, dimension: usize, steps: u32) -> u32 {
-        let (stride, size) = (self.stride(dimension), self.sizes[dimension]);
-        let place = self.place(rank, dimension);
-        rank - place * stride + (place + steps) % size * stride
+        self.places.on(rank, dimension, steps)
     }
 
     /// The ring of a dimension that begins at a rank.
     pub(super) fn ring(&self, first: u32, dimension: usize) -> impl Iterator<Item = u32> + '_ {
-        (0..self.sizes[dimension]).map(move |steps| self.on(first, dimension, steps))
+        (0..self.size(dimension)).map(move |steps| self.on(first, dimension, steps))
     }
 
     /// The dimensions in which a rank has neighbours.
     pub(super) fn dimensions(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        (0..self.sizes.len()).filter(|&dimension| self.sizes[dimension] > 1)
+        (0..self.dimensions).filter(|&dimension| self.size(dimension) > 1)
     }
 }
 
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes: Vec<String> = self.sizes.iter().map(ToString::to_string).collect();
-        f.write_str(&sizes.join("x"))
+        f.write_str(&text(&self.places.sizes()[..self.dimensions]))
     }
+}
+
+/// Sizes as they are written.
+fn text(sizes: &[u32]) -> String {
+    sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
 }
 
 impl FromStr for Grid {

@@ -1,6 +1,7 @@
 //! The request for a line-rate check.
 
 use super::super::load_cards;
+use crate::request::default_seed;
 use nicety::Error;
 use nicety::cards::Card;
 use nicety_nic::SpinSpec;
@@ -40,10 +41,6 @@ const MOST_STATE: u64 = 64 << 20;
 const MOST_MEMORY: u64 = 1 << 30;
 /// The longest message, in bytes: handlers count in 32 bits.
 const LONGEST: u64 = 1 << 31;
-
-const fn default_seed() -> u64 {
-    1
-}
 
 fn usual_cards() -> Vec<String> {
     vec!["spin-discrete".to_owned()]
@@ -97,7 +94,7 @@ pub struct Request {
     #[schemars(extend("format" = "derived"))]
     pub names: Names,
     /// Of every random stream: the same seed gives the same report to the last byte.
-    #[serde(default = "default_seed")]
+    #[serde(default = "crate::request::default_seed")]
     pub seed: u64,
 }
 

@@ -164,9 +164,11 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         }
     }
     (environment.progress)(total, total);
+    let nicety::Manifest { specs, overrides, .. } =
+        nicety::Manifest::of(resolved.cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
     let manifest = Manifest {
-        specs: resolved.cards.iter().map(|(nic, card)| (nic.clone(), card.into())).collect(),
-        overrides: request.overrides.clone(),
+        specs,
+        overrides,
         topology: resolved.torus.to_string(),
         nodes: resolved.shape.hosts(),
         packet_bytes: request.packet,

@@ -3,7 +3,7 @@
 use super::load::Load;
 use super::pattern::Pattern;
 use crate::load_cards;
-use crate::request::SEED;
+use crate::request::{SEED, default_seed};
 use nicety::cards::Card;
 use nicety::{Error, Topology};
 use nicety_fabric::{NetworkSpec, Torus, TorusShape};
@@ -41,10 +41,6 @@ fn usual_warmup() -> String {
 
 fn usual_duration() -> String {
     "20us".to_owned()
-}
-
-const fn usual_seed() -> u64 {
-    1
 }
 
 /// Random traffic on a torus of routers: latency and accepted throughput over the offered load.
@@ -86,7 +82,7 @@ pub struct Request {
     #[serde(default)]
     pub overrides: Vec<String>,
     /// The seed.
-    #[serde(default = "usual_seed")]
+    #[serde(default = "crate::request::default_seed")]
     #[schemars(extend("description" = SEED))]
     pub seed: u64,
 }
@@ -114,7 +110,7 @@ impl Request {
             duration: usual_duration(),
             warmup: usual_warmup(),
             overrides: Vec::new(),
-            seed: usual_seed(),
+            seed: default_seed(),
         }
     }
 

@@ -56,6 +56,11 @@ impl TorusShape {
         TorusShape { sizes, dateline }
     }
 
+    /// Places alone, without a network whose routes would need virtual channels.
+    pub fn places(sizes: [u32; 3]) -> TorusShape {
+        TorusShape::new(sizes, false)
+    }
+
     /// How many hosts each dimension has.
     pub fn sizes(&self) -> [u32; 3] {
         self.sizes
@@ -80,6 +85,13 @@ impl TorusShape {
     /// The next rank in a dimension, towards larger coordinates or smaller ones.
     pub fn neighbour(&self, rank: u32, dimension: usize, plus: bool) -> u32 {
         self.rank(self.moved(self.coordinates(rank), dimension, plus))
+    }
+
+    /// The rank that is `steps` on in a dimension's ring, towards larger coordinates.
+    pub fn on(&self, rank: u32, dimension: usize, steps: u32) -> u32 {
+        let mut place = self.coordinates(rank);
+        place[dimension] = (place[dimension] + steps) % self.sizes[dimension];
+        self.rank(place)
     }
 
     pub(super) fn moved(&self, mut place: Coordinates, dimension: usize, plus: bool) -> Coordinates {
