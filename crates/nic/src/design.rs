@@ -6,6 +6,7 @@
 //! [registers](register) its own.
 
 use crate::NodeSpec;
+use crate::counters::CardReport;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts::transport::Undelivered;
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
@@ -252,41 +253,6 @@ impl dyn Card {
     pub fn of<C: Card + OfDesign>(self: &Rc<Self>) -> Result<Rc<C>, WrongDesign> {
         let any: Rc<dyn Any> = self.clone();
         any.downcast().map_err(|_| WrongDesign { found: self.design(), wanted: C::DESIGN })
-    }
-}
-
-/// A card's counters, in its design's own type.
-#[derive(Clone, Debug)]
-pub struct CardReport(Arc<dyn Counted>);
-
-impl CardReport {
-    /// Wraps the counters of a design.
-    pub fn new<R: Any + fmt::Debug + PartialEq + Send + Sync>(counted: R) -> CardReport {
-        CardReport(Arc::new(counted))
-    }
-
-    /// The counters, if they are of that type.
-    pub fn of<R: Any>(&self) -> Option<&R> {
-        let any: &dyn Any = &*self.0;
-        any.downcast_ref()
-    }
-}
-
-impl PartialEq for CardReport {
-    fn eq(&self, other: &CardReport) -> bool {
-        self.0.is_same(&*other.0)
-    }
-}
-
-impl Eq for CardReport {}
-
-trait Counted: Any + fmt::Debug + Send + Sync {
-    fn is_same(&self, other: &dyn Any) -> bool;
-}
-
-impl<R: Any + fmt::Debug + PartialEq + Send + Sync> Counted for R {
-    fn is_same(&self, other: &dyn Any) -> bool {
-        other.downcast_ref::<R>().is_some_and(|other| self == other)
     }
 }
 

@@ -10,6 +10,7 @@
 //! arrangement of its parts. No code outside a design's own module names the design: `design.rs` is the seam.
 
 pub mod apenet;
+mod counters;
 mod design;
 mod messages;
 pub mod nfp;
@@ -20,9 +21,9 @@ mod sections;
 pub mod spin;
 mod text;
 
+pub use counters::{CardCounts, CardReport, Counters};
 pub use design::{
-    Card, CardError, CardReport, CardSpec, Design, OfDesign, Seat, WrongDesign, designs, read, register,
-    stages,
+    Card, CardError, CardSpec, Design, OfDesign, Seat, WrongDesign, designs, read, register, stages,
 };
 pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand};

@@ -3,10 +3,8 @@
 //! Counters that are reported as they are kept have their names in JSON where they are defined.
 
 use crate::cluster::{Failure, Run, failures};
-use crate::{
-    ApplicationReport, FaultStatistics, KernelCounters, Printed, RefusedCommand, TransportStatistics, apenet,
-    nfp, qnix, spin,
-};
+use crate::{FaultStatistics, KernelCounters, RefusedCommand};
+use nicety_nic::CardCounts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,55 +38,6 @@ pub struct NodeCounts {
     pub refused_commands: Vec<RefusedCommand>,
     /// Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is none of nicety's.
     pub card: Option<CardCounts>,
-}
-
-/// Counts of a card, by its design.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-pub enum CardCounts {
-    /// A card with Portals.
-    Portals(PortalsReport),
-    /// A card with microengines.
-    Channels(nfp::Report),
-    /// A card with virtual network interfaces.
-    Vni(qnix::Statistics),
-    /// A card with RDMA.
-    Rdma(apenet::Report),
-}
-
-/// A card with Portals: messages, handlers, and its reliable transport.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct PortalsReport {
-    /// Messages that found a match entry.
-    pub messages_matched: u64,
-    /// Messages that found none, or that the card dropped for another reason.
-    pub messages_dropped: u64,
-    /// The first of these, and why it was dropped; None if there was none.
-    pub first_dropped: Option<String>,
-    /// Completed runs of handlers.
-    pub handler_runs: u64,
-    /// Instructions that they executed.
-    pub handler_instructions: u64,
-    /// Cycles for which they held a processor, including the start and waits for commands.
-    pub handler_cycles: u64,
-    /// Lines that they printed.
-    #[serde(flatten)]
-    pub printed: Printed,
-    /// Resources used by each application.
-    pub applications: Vec<ApplicationReport>,
-    /// Counts of its reliable transport.
-    pub transport: TransportReport,
-}
-
-/// Counts of a card's reliable transport; all zero if it has none.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct TransportReport {
-    /// Counters of the transport.
-    #[serde(flatten)]
-    pub counters: TransportStatistics,
-    /// Without such a transport: packets that came damaged or out of place, and were dropped.
-    pub unusable: u64,
 }
 
 /// Effects of faults on one direction of a link.
@@ -125,41 +74,14 @@ impl RunReport {
 impl NodeCounts {
     fn of(run: &Run, rank: usize) -> NodeCounts {
         let node = &run.nodes[rank];
-        let (card, kernel) = if let Some(counted) = node.card.of::<spin::Report>() {
-            (Some(CardCounts::Portals(PortalsReport::of(counted))), KernelCounters::default())
-        } else if let Some(counted) = node.card.of::<nfp::Report>() {
-            (Some(CardCounts::Channels(counted.clone())), counted.kernel)
-        } else if let Some(counted) = node.card.of::<qnix::Report>() {
-            (Some(CardCounts::Vni(counted.interfaces)), counted.kernel)
-        } else if let Some(counted) = node.card.of::<apenet::Report>() {
-            (Some(CardCounts::Rdma(*counted)), counted.kernel)
-        } else {
-            (None, KernelCounters::default())
-        };
         NodeCounts {
             nic: node.nic.to_string(),
             host_memory_read_bytes: node.memory.read,
             host_memory_written_bytes: node.memory.written,
-            kernel,
+            kernel: node.card.kernel(),
             failures: failures(rank as u32, node),
             refused_commands: node.refused_commands.clone(),
-            card,
-        }
-    }
-}
-
-impl PortalsReport {
-    fn of(counted: &spin::Report) -> PortalsReport {
-        PortalsReport {
-            messages_matched: counted.portals.matched,
-            messages_dropped: counted.portals.dropped_total(),
-            first_dropped: counted.portals.first_dropped().map(|message| message.to_string()),
-            handler_runs: counted.handlers.runs,
-            handler_instructions: counted.handlers.instructions,
-            handler_cycles: counted.handlers.cycles,
-            printed: counted.printed,
-            applications: counted.applications.clone(),
-            transport: TransportReport { counters: counted.transport, unusable: counted.unusable.total() },
+            card: node.card.counts(),
         }
     }
 }

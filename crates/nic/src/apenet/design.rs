@@ -3,7 +3,8 @@
 use super::messages::{Messenger, Receiving};
 use super::spec::read_apenet;
 use super::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
-use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
+use crate::counters::{CardCounts, CardReport, Counters};
+use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts;
 use crate::programs::RefusedCommand;
@@ -43,6 +44,16 @@ pub struct Report {
     /// Kernel entries on the host, which are the node's.
     #[serde(skip)]
     pub kernel: KernelCounters,
+}
+
+impl Counters for Report {
+    fn kernel(&self) -> KernelCounters {
+        self.kernel
+    }
+
+    fn counts(&self) -> Option<CardCounts> {
+        Some(CardCounts::Rdma(*self))
+    }
 }
 
 /// An APEnet+ card, and its host's library.

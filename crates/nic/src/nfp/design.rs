@@ -1,6 +1,7 @@
 //! The flow processor's implementation of the card design seam.
 
-use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
+use crate::counters::{CardCounts, CardReport, Counters};
+use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::nfp::spec::read_processor;
 use crate::nfp::stages;
@@ -38,6 +39,16 @@ pub struct Report {
     /// Kernel entries on the host, which are the node's.
     #[serde(skip)]
     pub kernel: KernelCounters,
+}
+
+impl Counters for Report {
+    fn kernel(&self) -> KernelCounters {
+        self.kernel
+    }
+
+    fn counts(&self) -> Option<CardCounts> {
+        Some(CardCounts::Channels(self.clone()))
+    }
 }
 
 impl Design for Processor {

@@ -1,6 +1,7 @@
 //! The QNIX implementation of the card design seam, and the processes of its host.
 
-use crate::design::{self, CardError, CardReport, CardSpec, Design, OfDesign, Seat};
+use crate::counters::{CardCounts, CardReport, Counters};
+use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts;
 use crate::qnix::spec::read_qnix;
@@ -33,6 +34,16 @@ pub struct Report {
     pub interfaces: Statistics,
     /// Kernel entries on the host.
     pub kernel: KernelCounters,
+}
+
+impl Counters for Report {
+    fn kernel(&self) -> KernelCounters {
+        self.kernel
+    }
+
+    fn counts(&self) -> Option<CardCounts> {
+        Some(CardCounts::Vni(self.interfaces))
+    }
 }
 
 /// A card with virtual network interfaces, and the processes of its host.

@@ -36,8 +36,8 @@ mod transmit;
 mod wire;
 
 pub(crate) use design::DESIGN;
-pub use design::Report;
 pub use design::node::Node;
+pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::contention::WaitedWord;
 pub use handlers::printf::Printed;
 pub use host::CallError;

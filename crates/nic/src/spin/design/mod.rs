@@ -2,16 +2,18 @@
 
 mod hints;
 pub(super) mod node;
+mod report;
+
+pub use report::{PortalsReport, Report, TransportReport};
 
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::parts::transport::{self, TransportStatistics};
+use crate::parts::transport;
 use crate::sections::NodeSpec;
 use crate::spin::design::hints::hints;
 use crate::spin::spec::read_spin;
 use crate::spin::stages;
-use crate::spin::{ApplicationReport, Card, HandlerStatistics, Node, Printed, SpinSpec, Unusable};
+use crate::spin::{Card, Node, SpinSpec};
 use nicety_hpu::Core;
-use nicety_portals::Statistics;
 use nicety_spec::Reader;
 use nicety_types::Stage;
 use std::rc::Rc;
@@ -21,23 +23,6 @@ use std::sync::Arc;
 pub(crate) const DESIGN: &dyn Design = &Portals;
 
 struct Portals;
-
-/// Counters of a Portals 4 card with packet handlers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Counters of the Portals interface.
-    pub portals: Statistics,
-    /// Statistics of the handlers.
-    pub handlers: HandlerStatistics,
-    /// The use of resources by each application, the default one first.
-    pub applications: Vec<ApplicationReport>,
-    /// Lines that handlers printed.
-    pub printed: Printed,
-    /// Counters of reliable transport.
-    pub transport: TransportStatistics,
-    /// Packets that came damaged or out of place, without reliable transport.
-    pub unusable: Unusable,
-}
 
 impl Design for Portals {
     fn name(&self) -> &'static str {

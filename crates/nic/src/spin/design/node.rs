@@ -1,6 +1,7 @@
 //! A Portals 4 card on its node, behind the design seam; `send` and `recv` are in `messages.rs`.
 
-use crate::design::{self, CardError, CardReport, Design, OfDesign};
+use crate::counters::CardReport;
+use crate::design::{self, CardError, Design, OfDesign};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::parts::transport::Undelivered;
 use crate::spin::design::{DESIGN, Report};

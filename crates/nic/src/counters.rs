@@ -1,0 +1,125 @@
+//! Counters of cards: each design has its own, and says what other languages have of them.
+
+use crate::{apenet, nfp, qnix, spin};
+use nicety_host::KernelCounters;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// The counters of a design's cards.
+pub trait Counters: Any + fmt::Debug + PartialEq + Send + Sync {
+    /// Entries into the host's kernel, if cards of the design count them.
+    fn kernel(&self) -> KernelCounters {
+        KernelCounters::default()
+    }
+
+    /// The counters as plain data; none if the design has no report of its own.
+    fn counts(&self) -> Option<CardCounts> {
+        None
+    }
+}
+
+/// No counters.
+impl Counters for () {}
+
+/// Counts of a card, by its design.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum CardCounts {
+    /// A card with Portals.
+    Portals(spin::PortalsReport),
+    /// A card with microengines.
+    Channels(nfp::Report),
+    /// A card with virtual network interfaces.
+    Vni(qnix::Statistics),
+    /// A card with RDMA.
+    Rdma(apenet::Report),
+}
+
+/// A card's counters, in its design's own type.
+#[derive(Clone, Debug)]
+pub struct CardReport(Arc<dyn Counted>);
+
+impl CardReport {
+    /// Wraps the counters of a design.
+    pub fn new<R: Counters>(counters: R) -> CardReport {
+        CardReport(Arc::new(counters))
+    }
+
+    /// The counters, if they are of that type.
+    pub fn of<R: Any>(&self) -> Option<&R> {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref()
+    }
+
+    /// As [`Counters::kernel`].
+    pub fn kernel(&self) -> KernelCounters {
+        self.0.kernel_entries()
+    }
+
+    /// As [`Counters::counts`].
+    pub fn counts(&self) -> Option<CardCounts> {
+        self.0.plain()
+    }
+}
+
+impl PartialEq for CardReport {
+    fn eq(&self, other: &CardReport) -> bool {
+        self.0.is_same(&*other.0)
+    }
+}
+
+impl Eq for CardReport {}
+
+/// [`Counters`] of any design.
+trait Counted: Any + fmt::Debug + Send + Sync {
+    fn kernel_entries(&self) -> KernelCounters;
+    fn plain(&self) -> Option<CardCounts>;
+    fn is_same(&self, other: &dyn Any) -> bool;
+}
+
+impl<R: Counters> Counted for R {
+    fn kernel_entries(&self) -> KernelCounters {
+        self.kernel()
+    }
+
+    fn plain(&self) -> Option<CardCounts> {
+        self.counts()
+    }
+
+    fn is_same(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<R>().is_some_and(|other| self == other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Own(KernelCounters);
+
+    impl Counters for Own {
+        fn kernel(&self) -> KernelCounters {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_design_says_what_its_reports_have() {
+        let entries = KernelCounters { calls: 3, ..KernelCounters::default() };
+        let own = CardReport::new(Own(entries));
+        assert_eq!((own.kernel(), own.counts().is_none()), (entries, true));
+        assert_eq!(own.of::<Own>(), Some(&Own(entries)));
+        assert_eq!(own, CardReport::new(Own(entries)));
+        assert_ne!(own, CardReport::new(()));
+
+        let (kernel, interfaces) = (entries, qnix::Statistics::default());
+        let of_nicety = CardReport::new(qnix::Report { interfaces, kernel });
+        assert_eq!(of_nicety.kernel(), entries);
+        assert!(matches!(of_nicety.counts(), Some(CardCounts::Vni(found)) if found == interfaces));
+    }
+}
