@@ -1,7 +1,7 @@
 //! Random traffic through random fat trees: every pair is connected by a path of the right length, nothing is
 //! lost, doubled, reordered or stuck however small the buffers, and shards make no difference.
 
-use crate::switch_support::{Net, Received, Send, at, ps};
+use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{
     FatTree, LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec, Topology, UpRouting,
 };
@@ -128,14 +128,8 @@ impl Traffic {
     }
 }
 
-/// PROPTEST_CASES asks for more.
-fn config() -> ProptestConfig {
-    let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases.max(300), ..usual }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn everything_comes_once_by_a_path_of_the_right_length(traffic in traffic()) {

@@ -1,6 +1,6 @@
 //! Links that check packets and send them again: worked by hand, and at random.
 
-use crate::switch_support::{Net, Received, SPIN, Send, at, ps, send};
+use crate::switch_support::{Net, Received, SPIN, Send, at, cases, ps, send};
 use nicety_fabric::{
     BitErrorRate, Cause, Faults, LinkFaults, LinkProtocol, NetworkSpec, NetworkStatistics, Outage, Place,
     Rates, Resend, RouterSpec, Topology, Torus,
@@ -237,14 +237,8 @@ impl Storm {
     }
 }
 
-/// PROPTEST_CASES asks for more.
-fn config() -> ProptestConfig {
-    let usual = ProptestConfig::default();
-    ProptestConfig { cases: if usual.cases == 256 { 60 } else { usual.cases }, ..usual }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn a_torus_of_bad_links_loses_doubles_and_reorders_nothing(storm in storm()) {

@@ -1,6 +1,6 @@
 //! Random traffic through a switch: nothing is lost, doubled, reordered or stuck, and shards make no difference.
 
-use crate::switch_support::{Net, Received, Send, at, ps};
+use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec};
 use nicety_kernel::Summary;
 use nicety_types::{Duration, Gap, Path};
@@ -109,14 +109,8 @@ fn check_path(path: &Path, fastest: Duration) {
     assert!(took >= fastest);
 }
 
-/// They are small, so there can be more than usual; PROPTEST_CASES asks for more still.
-fn config() -> ProptestConfig {
-    let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases.max(1_000), ..usual }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(1_000))]
 
     #[test]
     fn everything_comes_once_and_at_the_same_time_in_any_number_of_shards(traffic in traffic()) {

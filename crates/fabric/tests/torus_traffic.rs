@@ -1,7 +1,7 @@
 //! Random traffic on random tori: nothing is lost, doubled, reordered or stuck however small the buffers, and shards make no
 //! difference.
 
-use crate::switch_support::{Net, Received, Send, at, ps};
+use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{
     LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, RouterSpec, SwitchSpec, Topology, Torus,
     TorusShape,
@@ -119,14 +119,8 @@ impl Traffic {
     }
 }
 
-/// PROPTEST_CASES asks for more.
-fn config() -> ProptestConfig {
-    let usual = ProptestConfig::default();
-    ProptestConfig { cases: usual.cases.max(200), ..usual }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn everything_comes_once_and_in_order(traffic in traffic()) {

@@ -8,6 +8,7 @@ use nicety_fabric::{
 };
 use nicety_kernel::{Config, RunError, Server, Sim, Summary, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Stage, Time};
+use proptest::prelude::ProptestConfig;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -17,6 +18,12 @@ pub const fn ps(ps: u64) -> Duration {
 
 pub const fn at(ps: u64) -> Time {
     Time::from_ps(ps)
+}
+
+/// So many random cases, and in proportion where PROPTEST_CASES asks for more or fewer than its usual 256.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig { cases: (u64::from(usual) * u64::from(config.cases) / 256) as u32, ..config }
 }
 
 /// The link and the switch of the sPIN paper: 20 ps a byte, 33.4 ns, 50 ns.
