@@ -235,7 +235,7 @@ fn arrivals_of_the_next_buckets_are_seen_once_for_each_current_one() {
     }
     push(&mut wheel, 1024, 1);
     assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(1));
-    assert_eq!(seen(&mut wheel, 2), (true, (0..31).map(|data| (1, data)).collect()));
+    assert_eq!(seen(&mut wheel, 2), (true, (0..32).map(|data| (1, data)).collect()));
     wheel.pop_before(Time::MAX);
     assert!(!seen(&mut wheel, 2).0, "forty are too many");
 }

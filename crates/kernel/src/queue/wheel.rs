@@ -18,8 +18,8 @@ const BUCKET_BITS: u32 = 10;
 /// A span is this power of two of buckets: half of the near lists.
 const SPAN_BITS: u32 = (SIZE / 2).ilog2();
 const MASK: u64 = SIZE as u64 - 1;
-/// Events of a near list that are noted beside it, after their number.
-const NOTED: usize = 31;
+/// Events of a near list that are noted beside it.
+const NOTED: usize = 32;
 /// Up to this length, the current bucket takes late events in their places; beyond, a heap takes them.
 const SHORT: usize = 64;
 
@@ -93,9 +93,11 @@ pub(crate) struct Wheel {
     crowded: bool,
     late: BinaryHeap<Reverse<Entry>>,
     near: Lists,
-    /// For each near list how many events were put into it, and the first of them: so they are found without one telling where
-    /// the next is. Empty until they are asked for.
-    notes: Vec<[u32; NOTED + 1]>,
+    /// The first events that were put into each near list: so they are found without one telling where the next is. Empty until
+    /// they are asked for.
+    notes: Vec<[u32; NOTED]>,
+    /// How many of them there are. Apart, so that nothing is read of a list's notes as they are written.
+    noted: Vec<u8>,
     far: Lists,
     beyond: BinaryHeap<Reverse<Entry>>,
     /// How many of `beyond` are cancelled.
@@ -121,6 +123,7 @@ impl Wheel {
             late: BinaryHeap::new(),
             near: Lists::new(),
             notes: Vec::new(),
+            noted: Vec::new(),
             far: Lists::new(),
             beyond: BinaryHeap::new(),
             beyond_dead: 0,
@@ -152,11 +155,11 @@ impl Wheel {
         let list = bucket & MASK;
         self.events.slots[index as usize].place = Place::Near(list as u16);
         self.near.push(&mut self.events, list as usize, index);
-        if let Some([number, noted @ ..]) = self.notes.get_mut(list as usize) {
-            if let Some(place) = noted.get_mut(*number as usize) {
-                *place = index;
-            }
-            *number += 1;
+        if let Some(noted) = self.noted.get_mut(list as usize)
+            && let Some(place) = self.notes[list as usize].get_mut(usize::from(*noted))
+        {
+            *place = index;
+            *noted += 1;
         }
     }
 
@@ -210,7 +213,8 @@ impl Wheel {
     /// Returns whether the current bucket had no more than are visited.
     pub(super) fn coming(&mut self, buckets: usize, visit: impl FnMut(u64, usize)) -> bool {
         if self.notes.is_empty() {
-            self.notes.resize(SIZE, [0; NOTED + 1]);
+            self.notes.resize(SIZE, [0; NOTED]);
+            self.noted.resize(SIZE, 0);
         }
         if std::mem::take(&mut self.turned) {
             self.visit(buckets, visit);
@@ -228,8 +232,7 @@ impl Wheel {
                 return; // once round
             }
             ahead = next;
-            let [number, noted @ ..] = &self.notes[list];
-            for index in &noted[..NOTED.min(*number as usize)] {
+            for index in &self.notes[list][..usize::from(self.noted[list])] {
                 let event = &self.events.slots[*index as usize];
                 if place == buckets {
                     prefetch(event);
@@ -282,8 +285,8 @@ impl Wheel {
     fn fill_current(&mut self, list: usize) {
         self.turned = true;
         let mut index = self.near.take(list);
-        if let Some([number, ..]) = self.notes.get_mut(list) {
-            *number = 0;
+        if let Some(noted) = self.noted.get_mut(list) {
+            *noted = 0;
         }
         while index != NONE {
             let event = &mut self.events.slots[index as usize];
