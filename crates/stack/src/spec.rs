@@ -1,0 +1,170 @@
+//! What a host's stack is told once: addresses, sizes, times, limits and what its card does for it.
+
+use crate::error::SpecError;
+use nicety_types::Duration;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The smallest MTU of IPv4, in bytes (RFC 791).
+pub const LEAST_MTU_V4: usize = 68;
+/// The smallest MTU of IPv6, in bytes (RFC 8200).
+pub const LEAST_MTU_V6: usize = 1280;
+/// The longest receive buffer that window scaling can advertise, in bytes (RFC 7323).
+pub const MOST_BUFFER: usize = 1 << 30;
+
+/// An interface's address with the length of its network's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network<A> {
+    /// The interface's own address.
+    pub address: A,
+    /// Bits of the prefix that all hosts of the link share.
+    pub prefix: u8,
+    /// Where packets for other networks go.
+    pub gateway: Option<A>,
+}
+
+/// A stack's spec. Times are of virtual time.
+#[derive(Clone, Debug)]
+pub struct StackSpec {
+    /// The card's address.
+    pub mac: [u8; 6],
+    /// IPv4, if the host has it.
+    pub ipv4: Option<Network<Ipv4Addr>>,
+    /// IPv6, if the host has it.
+    pub ipv6: Option<Network<Ipv6Addr>>,
+    /// The 802.1Q network that the host is in: all of its frames are tagged, others are dropped.
+    pub vlan: Option<u16>,
+    /// The longest IP packet in a frame, in bytes.
+    pub mtu: usize,
+    /// The least retransmission timeout. All other times of smoltcp's TCP scale with it: see the crate's documentation.
+    pub min_rto: Duration,
+    /// How long an acknowledgement of a single segment waits for something to go with; none is sent at once.
+    pub delayed_ack: Option<Duration>,
+    /// How long a connection waits for a sign of its peer before it fails, when it begins and when it has data out.
+    pub timeout: Duration,
+    /// How long a closed socket waits for the peer's end of the connection.
+    pub fin_timeout: Duration,
+    /// Whether a lost tail is probed for after two round-trip times, before the retransmission timeout (RFC 8985, 7).
+    pub loss_probe: bool,
+    /// RFC 7323's time stamps: 12 bytes of each segment.
+    pub timestamps: bool,
+    /// Bytes of a connection's send buffer, unless its options say otherwise.
+    pub send_buffer: usize,
+    /// Bytes of a connection's or datagram socket's receive buffer, unless its options say otherwise.
+    pub receive_buffer: usize,
+    /// Connections there may be, those being closed included.
+    pub connections: usize,
+    /// Bytes that the buffers of all connections may have.
+    pub memory: usize,
+    /// The longest packet that the card cuts into segments (TSO), in bytes; at most 65535.
+    pub tso: Option<usize>,
+    /// Whether the card computes the checksums of what is sent. TSO needs it.
+    pub checksum_offload: bool,
+    /// What initial sequence numbers and ephemeral ports are drawn from.
+    pub seed: u64,
+}
+
+impl Default for StackSpec {
+    /// A host without an address: 1500-byte frames, times of Linux, 1024 connections with buffers of 256 KiB.
+    fn default() -> StackSpec {
+        StackSpec {
+            mac: [2, 0, 0, 0, 0, 1],
+            ipv4: None,
+            ipv6: None,
+            vlan: None,
+            mtu: 1500,
+            min_rto: Duration::from_us(200_000),
+            delayed_ack: Some(Duration::from_us(40_000)),
+            timeout: Duration::from_us(120_000_000),
+            fin_timeout: Duration::from_us(60_000_000),
+            loss_probe: true,
+            timestamps: false,
+            send_buffer: 256 << 10,
+            receive_buffer: 256 << 10,
+            connections: 1024,
+            memory: 1 << 30,
+            tso: None,
+            checksum_offload: false,
+            seed: 0,
+        }
+    }
+}
+
+impl StackSpec {
+    /// # Errors
+    /// What cannot be, and what to write instead.
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        let refuse = |what: String| Err(SpecError(what));
+        if self.mac[0] & 1 != 0 || self.mac == [0; 6] {
+            return refuse("mac: an interface's address is that of one station, and not zero".into());
+        }
+        if self.ipv4.is_none() && self.ipv6.is_none() {
+            return refuse("a host needs an IPv4 or an IPv6 address".into());
+        }
+        if self.ipv4.is_some() && self.mtu < LEAST_MTU_V4 {
+            return refuse(format!(
+                "mtu: {} is too small, IPv4 needs {LEAST_MTU_V4} bytes at least",
+                self.mtu
+            ));
+        }
+        if self.ipv6.is_some() && self.mtu < LEAST_MTU_V6 {
+            return refuse(format!(
+                "mtu: {} is too small, IPv6 needs {LEAST_MTU_V6} bytes at least",
+                self.mtu
+            ));
+        }
+        if self.mtu > 65535 {
+            return refuse(format!("mtu: {} is too large, an IP packet has 65535 bytes at most", self.mtu));
+        }
+        if self.ipv4.is_some_and(|n| n.prefix > 32 || !unicast(n.address.into()))
+            || self.ipv6.is_some_and(|n| n.prefix > 128 || !unicast(n.address.into()))
+        {
+            return refuse(
+                "an interface's address is that of one host, with its network's prefix length".into(),
+            );
+        }
+        if self.vlan.is_some_and(|v| !(1..=4094).contains(&v)) {
+            return refuse("vlan: 1 to 4094".into());
+        }
+        if self.min_rto < Duration::from_us(1) || self.min_rto > Duration::from_us(60_000_000) {
+            return refuse("min_rto: 1 us to 60 s".into());
+        }
+        if self.tso.is_some_and(|t| t > 65535 || t < self.mtu) {
+            return refuse("tso: from the mtu to 65535 bytes".into());
+        }
+        if self.tso.is_some() && !self.checksum_offload {
+            return refuse(
+                "tso: a card that cuts segments computes their checksums, so set checksum_offload".into(),
+            );
+        }
+        for (name, bytes) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
+            check_buffer(bytes).map_err(|what| SpecError(format!("{name}: {what}")))?;
+        }
+        if self.connections == 0 || self.connections > 1 << 20 {
+            return refuse("connections: 1 to 1048576".into());
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// The sizes that a buffer may have.
+pub(crate) fn check_buffer(bytes: usize) -> Result<(), &'static str> {
+    if (1..=MOST_BUFFER).contains(&bytes) { Ok(()) } else { Err("a buffer has 1 byte to 1 GiB") }
+}
+
+/// Whether an address can be one host's.
+pub(crate) fn unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(a) if a.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast)
+}
+
+/// What may differ between connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of the send buffer, for another than the spec's.
+    pub send_buffer: Option<usize>,
+    /// Bytes of the receive buffer, for another than the spec's.
+    pub receive_buffer: Option<usize>,
+    /// Small segments go out at once, without Nagle's algorithm (`TCP_NODELAY`).
+    pub nodelay: bool,
+}

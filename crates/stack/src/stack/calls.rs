@@ -1,0 +1,268 @@
+//! The calls of programs on TCP sockets. None of them waits: a program is told by [`Event`]s and [`Arrival`]s when to
+//! try again.
+//!
+//! [`Event`]: super::Event
+//! [`Arrival`]: super::Arrival
+
+use super::{ConnectionId, EPHEMERAL, Listener, ListenerId, Stack};
+use crate::connection::{Connection, has_finished};
+use crate::error::Error;
+use crate::spec::Options;
+use nicety_types::Time;
+use smoltcp::socket::tcp::{RecvError, State};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+impl Stack {
+    /// Begins a connection, from an ephemeral port where none is named.
+    ///
+    /// # Errors
+    /// [`Error::AddressInUse`] where the port is taken, by a listener or towards this peer;
+    /// [`Error::AddressNotAvailable`] where none is left; [`Error::NetworkUnreachable`] without a way to the peer;
+    /// [`Error::NoBufferSpace`] at the limit of connections or memory; [`Error::Invalid`] for what is no address.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        port: Option<u16>,
+        options: &Options,
+    ) -> Result<ConnectionId, Error> {
+        if remote.port() == 0 || port == Some(0) {
+            return Err(Error::Invalid);
+        }
+        let remote = plain(remote);
+        let hop = self.next_hop(remote.ip())?;
+        let own = self.own(remote.ip()).ok_or(Error::NetworkUnreachable)?;
+        let setup = self.setup(options, remote.ip())?;
+        let taken = |stack: &Stack, port| {
+            stack.ports.contains_key(&port) || stack.flows.contains_key(&(port, remote))
+        };
+        let port = match port {
+            Some(port) if taken(self, port) => return Err(Error::AddressInUse),
+            Some(port) => port,
+            None => self.ephemeral(|stack, port| !taken(stack, port))?,
+        };
+        let mut connection = Connection::new(SocketAddr::new(own, port), remote, hop, &setup);
+        connection.connect(&mut self.engine)?;
+        (connection.held, connection.waiting_since) = (true, Some(now));
+        let id = self.insert(connection).ok_or(Error::NoBufferSpace)?;
+        self.settle(now, id, None);
+        Ok(id)
+    }
+
+    /// The next ephemeral port that is free.
+    pub(super) fn ephemeral(&mut self, free: impl Fn(&Stack, u16) -> bool) -> Result<u16, Error> {
+        for _ in EPHEMERAL..=u16::MAX {
+            let port = self.next_port;
+            self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL);
+            if free(self, port) {
+                return Ok(port);
+            }
+        }
+        Err(Error::AddressNotAvailable)
+    }
+
+    /// Waits for connections at a port, up to `backlog` of them that are not accepted yet, one at least.
+    ///
+    /// # Errors
+    /// [`Error::AddressInUse`], [`Error::Invalid`] for port 0 or buffers that cannot be.
+    pub fn listen(&mut self, port: u16, backlog: usize, options: &Options) -> Result<ListenerId, Error> {
+        if port == 0 || [options.send_buffer, options.receive_buffer].contains(&Some(0)) {
+            return Err(Error::Invalid);
+        }
+        let in_use = |flow: &&(u16, SocketAddr)| flow.0 == port;
+        if self.ports.contains_key(&port) || self.flows.keys().any(|flow| in_use(&flow)) {
+            return Err(Error::AddressInUse);
+        }
+        let listener =
+            Listener { port, backlog: backlog.max(1), options: *options, begun: 0, queue: VecDeque::new() };
+        let id = ListenerId(self.listeners.insert(listener).ok_or(Error::NoBufferSpace)?);
+        self.ports.insert(port, id);
+        Ok(id)
+    }
+
+    /// Takes the connection that was established first.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] where there is none, [`Error::BadHandle`].
+    pub fn accept(&mut self, listener: ListenerId) -> Result<ConnectionId, Error> {
+        let entry = self.listeners.get_mut(listener.0).ok_or(Error::BadHandle)?;
+        let id = entry.queue.pop_front().ok_or(Error::WouldBlock)?;
+        let connection = self.connections.get_mut(id.0).ok_or(Error::WouldBlock)?;
+        (connection.held, connection.listener) = (true, None);
+        Ok(id)
+    }
+
+    /// Waits no more; connections that were not accepted are reset.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn close_listener(&mut self, now: Time, listener: ListenerId) -> Result<(), Error> {
+        let entry = self.listeners.remove(listener.0).ok_or(Error::BadHandle)?;
+        self.ports.remove(&entry.port);
+        let begun = self.flows.values().copied();
+        let of_it =
+            |id: &ConnectionId| self.connections.get(id.0).is_some_and(|c| c.listener == Some(listener));
+        let mut lost: Vec<ConnectionId> = begun.filter(of_it).collect();
+        lost.sort_unstable();
+        for id in lost {
+            if let Some(connection) = self.connections.get_mut(id.0) {
+                connection.listener = None;
+                connection.socket().abort();
+            }
+            self.settle(now, id, None);
+        }
+        Ok(())
+    }
+
+    fn held(&mut self, id: ConnectionId) -> Result<&mut Connection, Error> {
+        self.connections.get_mut(id.0).filter(|connection| connection.held).ok_or(Error::BadHandle)
+    }
+
+    /// Appends bytes to the send buffer, and says how many found room.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] where the buffer is full, [`Error::NotConnected`] before the connection is established,
+    /// [`Error::BrokenPipe`] after [`Stack::shutdown`], the connection's own error after it failed, and
+    /// [`Error::BadHandle`].
+    pub fn send(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) -> Result<usize, Error> {
+        let connection = self.held(id)?;
+        if let Some(error) = connection.error {
+            return Err(error);
+        }
+        let socket = connection.socket();
+        let sent = match socket.state() {
+            State::SynSent | State::SynReceived | State::Listen => return Err(Error::NotConnected),
+            _ => socket.send_slice(bytes).map_err(|_| Error::BrokenPipe)?,
+        };
+        self.settle(now, id, None);
+        if sent == 0 && !bytes.is_empty() { Err(Error::WouldBlock) } else { Ok(sent) }
+    }
+
+    /// Takes bytes that have come, and says how many; 0 after the peer's last.
+    ///
+    /// # Errors
+    /// As [`Stack::send`]; bytes that came before a reset can be read.
+    pub fn recv(&mut self, now: Time, id: ConnectionId, bytes: &mut [u8]) -> Result<usize, Error> {
+        let connection = self.held(id)?;
+        let error = connection.error;
+        let socket = connection.socket();
+        if matches!(socket.state(), State::SynSent | State::SynReceived | State::Listen) {
+            return Err(Error::NotConnected);
+        }
+        let read = match socket.recv_slice(bytes) {
+            Ok(0) if bytes.is_empty() => return Ok(0),
+            Ok(0) if has_finished(socket.state()) => return Ok(0),
+            Ok(0) => return Err(error.unwrap_or(Error::WouldBlock)),
+            Ok(read) => read,
+            Err(RecvError::Finished) => return error.map_or(Ok(0), Err),
+            Err(RecvError::InvalidState) => return Err(error.unwrap_or(Error::NotConnected)),
+        };
+        self.settle(now, id, None);
+        Ok(read)
+    }
+
+    /// Sends no more: the peer reads the end after the bytes in the send buffer.
+    ///
+    /// # Errors
+    /// [`Error::NotConnected`], the connection's own error, [`Error::BadHandle`].
+    pub fn shutdown(&mut self, now: Time, id: ConnectionId) -> Result<(), Error> {
+        let connection = self.held(id)?;
+        if let Some(error) = connection.error {
+            return Err(error);
+        }
+        let socket = connection.socket();
+        if matches!(socket.state(), State::SynSent | State::Listen | State::Closed) {
+            return Err(Error::NotConnected);
+        }
+        socket.close();
+        self.settle(now, id, None);
+        Ok(())
+    }
+
+    /// Gives the handle back. What is in the send buffer is still delivered, and the connection closed; with bytes that
+    /// were not read it is reset instead (RFC 2525, 2.17).
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn close(&mut self, now: Time, id: ConnectionId) -> Result<(), Error> {
+        let connection = self.held(id)?;
+        connection.held = false;
+        let socket = connection.socket();
+        if socket.can_recv() {
+            socket.abort();
+        } else {
+            socket.close();
+        }
+        self.settle(now, id, None);
+        Ok(())
+    }
+
+    /// Gives the handle back and resets the connection: bytes in both buffers are lost.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn abort(&mut self, now: Time, id: ConnectionId) -> Result<(), Error> {
+        let connection = self.held(id)?;
+        connection.held = false;
+        connection.socket().abort();
+        self.settle(now, id, None);
+        Ok(())
+    }
+
+    /// Whether small segments go out at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn set_nodelay(&mut self, now: Time, id: ConnectionId, nodelay: bool) -> Result<(), Error> {
+        self.held(id)?.socket().set_nagle_enabled(!nodelay);
+        self.settle(now, id, None);
+        Ok(())
+    }
+
+    /// Bytes that can be read now.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn readable(&self, id: ConnectionId) -> Result<usize, Error> {
+        Ok(self.look(id)?.view().recv_queue())
+    }
+
+    /// Bytes for which the send buffer has room; none where nothing can be sent.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn writable(&self, id: ConnectionId) -> Result<usize, Error> {
+        let socket = self.look(id)?.view();
+        Ok(if socket.may_send() { socket.send_capacity() - socket.send_queue() } else { 0 })
+    }
+
+    /// Bytes sent or to be sent that the peer has not acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn unacknowledged(&self, id: ConnectionId) -> Result<usize, Error> {
+        Ok(self.look(id)?.view().send_queue())
+    }
+
+    /// The own end and the peer's.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`].
+    pub fn ends(&self, id: ConnectionId) -> Result<(SocketAddr, SocketAddr), Error> {
+        let connection = self.look(id)?;
+        Ok((connection.local, connection.remote))
+    }
+
+    fn look(&self, id: ConnectionId) -> Result<&Connection, Error> {
+        self.connections.get(id.0).filter(|connection| connection.held).ok_or(Error::BadHandle)
+    }
+}
+
+/// An end without IPv6's scope and flow, which no packet shows.
+pub(super) fn plain(end: SocketAddr) -> SocketAddr {
+    match end.ip() {
+        IpAddr::V6(a) => SocketAddr::new(a.to_ipv4_mapped().map_or(a.into(), IpAddr::from), end.port()),
+        IpAddr::V4(_) => end,
+    }
+}

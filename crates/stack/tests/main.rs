@@ -1,0 +1,16 @@
+//! The tests of this crate, in one program.
+
+mod net;
+
+mod bytes;
+mod closing;
+mod datagrams;
+mod fuzz;
+mod handshake;
+mod limits;
+mod link;
+mod loss;
+mod offload;
+mod random;
+mod stream;
+mod timers;

@@ -1,0 +1,209 @@
+//! Random hosts, streams and networks: every byte arrives, and every connection ends.
+
+use crate::net::*;
+use nicety_stack::*;
+use nicety_types::Time;
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+struct Case {
+    faults: Faults,
+    seed: u64,
+    /// Of each connection: bytes each way, which end closes first, IPv6.
+    streams: Vec<(usize, usize, bool, bool)>,
+    buffers: (usize, usize),
+    mtu: usize,
+    min_rto_us: u64,
+    delayed_ack_us: Option<u64>,
+    tso: bool,
+    timestamps: bool,
+    loss_probe: bool,
+    nodelay: bool,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let rate = |most| prop_oneof![1 => Just(0), 3 => 0..most];
+    let faults = (rate(100_000u32), rate(100_000), rate(300_000), rate(50_000))
+        .prop_map(|(lost, repeated, late, damaged)| Faults { lost, repeated, late, damaged });
+    let size = || prop_oneof![Just(0), 1..200usize, 1000..40_000usize];
+    let streams = prop::collection::vec((size(), size(), any::<bool>(), any::<bool>()), 1..5);
+    let buffer = || prop_oneof![1 => 1..20usize, 3 => 1000..5000usize, 3 => Just(70_000)];
+    let mtu = prop_oneof![Just(1500), Just(9000), 1280..2000usize];
+    (
+        (faults, any::<u64>(), streams, (buffer(), buffer()), mtu),
+        (500..300_000u64, prop::option::of(0..50_000u64)),
+        any::<[bool; 4]>(),
+    )
+        .prop_map(|((faults, seed, streams, buffers, mtu), (min_rto_us, delayed_ack_us), flags)| Case {
+            faults,
+            seed,
+            streams,
+            buffers,
+            mtu,
+            min_rto_us,
+            delayed_ack_us,
+            tso: flags[0],
+            timestamps: flags[1],
+            loss_probe: flags[2],
+            nodelay: flags[3],
+        })
+}
+
+/// One end of one stream.
+struct Flow {
+    end: usize,
+    id: Option<ConnectionId>,
+    send: Vec<u8>,
+    sent: usize,
+    shut: bool,
+    expect: Vec<u8>,
+    got: Vec<u8>,
+    finished: bool,
+    /// Sends its end only after the peer's has come.
+    last: bool,
+    closed: bool,
+}
+
+impl Flow {
+    fn step(&mut self, net: &mut Net) {
+        let Some(id) = self.id.filter(|_| !self.closed) else { return };
+        if self.sent < self.send.len() {
+            let most = (self.sent + 1 + net.draw.below(20_000) as usize).min(self.send.len());
+            match net.send(self.end, id, &self.send[self.sent..most]) {
+                Ok(n) => self.sent += n,
+                Err(Error::WouldBlock) => {}
+                Err(e) => panic!("send: {e}"),
+            }
+        } else if !self.shut && (!self.last || self.finished) {
+            self.shut = true;
+            net.shutdown(self.end, id);
+        }
+        if !self.finished {
+            match net.recv(self.end, id) {
+                Ok(bytes) if bytes.is_empty() => self.finished = true,
+                Ok(bytes) => self.got.extend(bytes),
+                Err(Error::WouldBlock) => {}
+                Err(e) => panic!("recv: {e}"),
+            }
+        }
+        if self.shut && self.finished {
+            self.closed = true;
+            net.close(self.end, id);
+            assert!(self.got == self.expect, "{} of {} bytes", self.got.len(), self.expect.len());
+        }
+    }
+}
+
+fn run(case: &Case) -> u64 {
+    // Few bytes at a time are enough of them.
+    let share = if case.buffers.0.min(case.buffers.1) < 20 { 100 } else { 1 };
+    let with = |n| StackSpec {
+        mtu: case.mtu,
+        min_rto: us(case.min_rto_us),
+        delayed_ack: case.delayed_ack_us.map(us),
+        tso: case.tso.then_some(30_000),
+        checksum_offload: case.tso,
+        timestamps: case.timestamps,
+        loss_probe: case.loss_probe,
+        timeout: us(1_000_000_000),
+        fin_timeout: us(1_000_000_000),
+        seed: case.seed ^ u64::from(n),
+        ..spec(n)
+    };
+    let mut net = Net::of([with(1), with(2)]);
+    net.faults = case.faults;
+    net.draw = Draw(case.seed);
+    net.gap = 800;
+    net.keep_arrivals = false;
+    let options = Options {
+        send_buffer: Some(case.buffers.0),
+        receive_buffer: Some(case.buffers.1),
+        nodelay: case.nodelay,
+    };
+    let listener = net.ends[1].listen(80, 64, &options).unwrap();
+    let mut flows: Vec<(Flow, Flow)> = Vec::new();
+    for (n, &(forth, back, last, v6)) in case.streams.iter().enumerate() {
+        let to = if v6 { at6(2, 80) } else { at(2, 80) };
+        let id = net.ends[0].connect(Time::ZERO, to, Some(1000 + n as u16), &options).unwrap();
+        let (out, home) =
+            (pattern(case.seed ^ n as u64, forth / share), pattern(!case.seed ^ n as u64, back / share));
+        let flow = |end, send: &Vec<u8>, expect: &Vec<u8>, last| Flow {
+            end,
+            id: None,
+            send: send.clone(),
+            sent: 0,
+            shut: false,
+            expect: expect.clone(),
+            got: Vec::new(),
+            finished: false,
+            last,
+            closed: false,
+        };
+        let _ = id;
+        flows.push((flow(0, &out, &home, last), flow(1, &home, &out, !last && n % 2 == 0)));
+    }
+    let limit = Time::from_ps(us(10_000_000_000).ps());
+    let (mut steps, mut idle) = (0, 0);
+    loop {
+        steps += 1;
+        assert!(
+            steps < 100_000,
+            "no end at {} ms: {:?} {:?}",
+            net.now.ns() / 1e6,
+            net.ends[0].counters(),
+            net.ends[1].counters()
+        );
+        for (end, event) in std::mem::take(&mut net.events) {
+            match event {
+                Event::Connected(id) => {
+                    let port = net.ends[0].ends(id).unwrap().0.port();
+                    flows[usize::from(port) - 1000].0.id = Some(id);
+                }
+                Event::Incoming(_) => {
+                    let id = net.ends[1].accept(listener).unwrap();
+                    let port = net.ends[1].ends(id).unwrap().1.port();
+                    flows[usize::from(port) - 1000].1.id = Some(id);
+                }
+                Event::Finished(_) | Event::Closed(_) => {}
+                other => panic!("host {end}: {other:?}"),
+            }
+        }
+        for (a, b) in &mut flows {
+            a.step(&mut net);
+            b.step(&mut net);
+        }
+        // What a program does may be all that there is left.
+        idle = if net.step(limit) || !net.events.is_empty() { 0 } else { idle + 1 };
+        if idle == 4 {
+            break;
+        }
+    }
+    for (n, (a, b)) in flows.iter().enumerate() {
+        assert!(
+            a.closed && b.closed,
+            "stream {n} hangs at {} ms: {} of {} bytes sent, {} read, ends {:?} {:?}, to be read {:?}, unacknowledged {:?}",
+            net.now.ns() / 1e6,
+            a.sent,
+            a.send.len(),
+            b.got.len(),
+            (a.shut, a.finished),
+            (b.shut, b.finished),
+            b.id.map(|id| net.ends[1].readable(id)),
+            a.id.map(|id| (net.ends[0].unacknowledged(id), net.ends[0].writable(id)))
+        );
+    }
+    for end in &mut net.ends {
+        assert_eq!((end.connections(), end.next_timer()), (0, None));
+    }
+    // A damaged frame that is taken would show above; some were there.
+    net.ends.iter().map(|end| end.counters().drops(Drop::Checksum)).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64 * ProptestConfig::default().cases / 256, ..Default::default() })]
+
+    #[test]
+    fn every_byte_arrives_and_every_connection_ends(case in cases()) {
+        run(&case);
+    }
+}
