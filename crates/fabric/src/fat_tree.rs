@@ -93,6 +93,11 @@ impl FatTree {
         FatTree { up, ..self }
     }
 
+    /// Whether all packets from one host to another go the same way.
+    pub(crate) fn keeps_order(self) -> bool {
+        self.up != UpRouting::HashMessage
+    }
+
     /// The routing up.
     pub fn up(self) -> UpRouting {
         self.up

@@ -64,6 +64,14 @@ impl Topology {
     /// The names of all topologies.
     pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "torus", "alone"];
 
+    /// Whether packets from one host to another come in the order in which they were sent, unless a fault delays one.
+    pub fn keeps_order(self) -> bool {
+        match self {
+            Topology::FatTree(tree) => tree.keeps_order(),
+            Topology::Alone | Topology::Pair | Topology::Star | Topology::Torus(_) => true,
+        }
+    }
+
     /// Whether that many hosts can be joined in this way.
     ///
     /// # Errors

@@ -147,6 +147,8 @@ pub struct Seat<'s> {
     pub sim: &'s Sim,
     /// Number of nodes.
     pub nodes: u32,
+    /// Whether packets from one node to another come in the order in which they were sent, unless a fault delays one.
+    pub ordered: bool,
     /// The host's memory.
     pub memory: &'s Rc<Memory>,
     /// The host's graphics processor, where the spec [has one](CardSpec::gpu).
@@ -190,6 +192,12 @@ pub trait Card: Any {
     /// Whether it sends packets again that the network lost; none if cards of its design never do.
     fn is_reliable(&self) -> Option<bool> {
         None
+    }
+
+    /// Whether a run fails in which the network lost a packet for any reason: nothing sends it again, and its sender's program
+    /// goes on as if it had come.
+    fn misses_packets(&self) -> bool {
+        false
     }
 
     /// Packets that came and were unusable.

@@ -3,6 +3,8 @@
 mod figures;
 mod gpu;
 mod limits;
+mod lost;
+mod order;
 mod refusals;
 pub(crate) mod support;
 mod timing;

@@ -1,7 +1,7 @@
 //! Hosts with RDMA, through the public interface.
 
 use nicety::apenet::{self, EventKind, Notify, Refusal};
-use nicety::{Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
+use nicety::{Cluster, ClusterConfig, Error, Host, Run, Topology, cards, faults};
 
 fn run<F>(ranks: u32, shards: usize, overrides: &[&str], program: impl Fn(Host) -> F) -> Result<Run, Error>
 where
@@ -10,11 +10,28 @@ where
     let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
     let topology = if ranks > 2 { Topology::Star } else { Topology::Pair };
     let card = cards::load("apenet-v5", &overrides)?;
-    let mut cluster = Cluster::new(ClusterConfig { topology, shards, ..ClusterConfig::new(ranks, card) })?;
+    run_on(ClusterConfig { topology, shards, ..ClusterConfig::new(ranks, card) }, program)
+}
+
+fn run_on<F>(config: ClusterConfig, program: impl Fn(Host) -> F) -> Result<Run, Error>
+where
+    F: Future<Output = Result<(), Error>> + 'static,
+{
+    let ranks = config.nodes;
+    let mut cluster = Cluster::new(config)?;
     for rank in 0..ranks {
         cluster.program(rank, &program);
     }
     cluster.run()
+}
+
+/// Hosts whose cards differ: the changes of each.
+fn mixed(overrides: &[&[&str]]) -> ClusterConfig {
+    let card = |own: &&[&str]| {
+        let own: Vec<String> = own.iter().map(|text| text.to_string()).collect();
+        cards::load("apenet-v5", &own).unwrap()
+    };
+    ClusterConfig::of(overrides.iter().map(card).collect())
 }
 
 fn bytes(len: u64, seed: u64) -> Vec<u8> {
@@ -166,4 +183,243 @@ fn a_mistake_says_what_to_write() {
     assert!(error.contains("for example apenet-v5"), "{error}");
     let error = cluster.host(0).rdma().err().unwrap().to_string();
     assert!(error.contains("has no RDMA") && error.contains("apenet-v5"), "{error}");
+}
+
+#[test]
+fn messages_may_pass_each_other_where_a_topology_lets_them() {
+    let topology = "fat-tree:4:2:hash-message".parse().unwrap();
+    let card = cards::load("apenet-v5", &[]).unwrap();
+    let ran = run_on(ClusterConfig { topology, ..ClusterConfig::new(8, card) }, async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(1 << 15)?);
+        rdma.register(&buffer).await?;
+        host.barrier().await;
+        // Two of a switch send to two of another, over both ways between them.
+        let (rank, puts) = (host.rank(), 40);
+        if rank < 2 {
+            for data in 0..puts {
+                let len = if data % 3 == 0 { 8 } else { 1 << 15 };
+                rdma.put(&buffer.slice(0, len)?, 7 - rank, buffer.address(), data).await?;
+            }
+        } else if rank > 5 {
+            let mut came = Vec::new();
+            for _ in 0..puts {
+                came.push(rdma.received().await?.data);
+            }
+            assert!(!came.is_sorted(), "none has passed another");
+            came.sort_unstable();
+            assert!(came.into_iter().eq(0..puts));
+        }
+        Ok(())
+    });
+    let counted = ran.unwrap().nodes[7].of::<apenet::Report>().card;
+    assert_eq!((counted.abandoned, counted.unusable), (0, 0));
+}
+
+#[test]
+fn a_longer_message_than_a_receivers_own_largest_is_received() {
+    let ran = run_on(mixed(&[&[], &["limits.message=4 KiB"]]), async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(10_000)?);
+        rdma.register(&buffer).await?;
+        host.barrier().await;
+        if host.rank() == 0 {
+            rdma.put(&buffer, 1, buffer.address(), 0).await?;
+        } else {
+            assert_eq!(rdma.received().await?.bytes, 10_000);
+        }
+        Ok(())
+    });
+    assert!(ran.is_ok(), "{ran:?}");
+}
+
+#[test]
+fn a_receive_that_fails_gives_its_place_and_its_sender_back() {
+    // The receiver's card has room for the library's buffers, and not for the receive's.
+    let few = ["limits.pages=100", "messages.window=1"];
+    let ran = run_on(mixed(&[&few[1..], &few]), async |host| {
+        let (long, short) = (host.alloc(1 << 20)?, host.alloc(8)?);
+        for tag in 0..3 {
+            if host.rank() == 0 {
+                host.send(&long, 1, tag).await?;
+                host.send(&short, 1, tag).await?;
+            } else {
+                let error = host.recv(&long, None, None).await.unwrap_err();
+                assert!(error.to_string().contains("raise limits.pages"), "{error}");
+                assert_eq!(host.recv(&short, None, None).await?.length, 8);
+            }
+        }
+        Ok(())
+    });
+    assert_eq!(ran.unwrap().nodes[1].of::<apenet::Report>().card.unusable, 0);
+}
+
+#[test]
+fn a_message_of_send_that_is_refused_fails_the_run() {
+    let ran = run_on(mixed(&[&[], &["limits.pages=1"]]), async |host| {
+        let buffer = host.alloc(8)?;
+        if host.rank() == 1 {
+            host.rdma()?.register(&buffer).await?;
+        } else {
+            host.compute(nicety_types::Duration::from_us(100)).await;
+            host.send(&buffer, 1, 0).await?;
+        }
+        Ok(())
+    });
+    let error = ran.unwrap_err().to_string();
+    assert!(
+        error.contains("rank 0: send refused: no streaming buffer, by rank 1; no program has heard of it"),
+        "{error}"
+    );
+}
+
+/// Rank 0 puts 8 bytes a few times, of which rank 1 waits for so many; with faults.
+fn lossy(lines: &str, puts: u64, waits: u64, overrides: &[&str]) -> Result<Run, Error> {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    let card = cards::load("apenet-v5", &overrides)?;
+    let faults = faults::parse(lines)?;
+    run_on(ClusterConfig { faults, ..ClusterConfig::new(2, card) }, move |host| async move {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(8192)?);
+        rdma.register(&buffer).await?;
+        host.barrier().await;
+        for _ in 0..if host.rank() == 0 { puts } else { 0 } {
+            rdma.put(&buffer, 1, buffer.address(), 0).await?;
+        }
+        for _ in 0..if host.rank() == 1 { waits } else { 0 } {
+            rdma.received().await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lost_packet_fails_the_run_though_no_program_waits_for_it() {
+    for faults in ["loss=1", "corrupt=1"] {
+        let error = lossy(faults, 1, 0, &[]).unwrap_err();
+        assert!(matches!(error, Error::Undelivered(_)), "{error}");
+        assert!(error.to_string().contains("cards of this design never do"), "{error}");
+    }
+    let errors = ["link.bit_error_rate=1e-3", "link.retries=1"];
+    let error = lossy("", 1, 0, &errors).unwrap_err().to_string();
+    assert!(error.contains("damaged each time that the link sent them"), "{error}");
+    // The same link with enough attempts loses none.
+    lossy("", 3, 3, &["link.bit_error_rate=1e-6"]).unwrap();
+    // Or as the user wants.
+    let card = cards::load("apenet-v5", &[]).unwrap();
+    let allowed = "refused".parse().unwrap();
+    let config =
+        ClusterConfig { faults: faults::parse("loss=1").unwrap(), allowed, ..ClusterConfig::new(2, card) };
+    let ran = run_on(config, async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(64)?);
+        rdma.register(&buffer).await?;
+        rdma.put(&buffer, 1 - host.rank(), buffer.address(), 0).await?;
+        Ok(())
+    });
+    assert!(ran.is_ok(), "{ran:?}");
+}
+
+#[test]
+fn a_last_message_that_misses_a_packet_leaves_a_hint() {
+    // One of the two packets of the last put, and none of it.
+    for (drop, says) in [
+        ("4", "at rank 1, 4096 of the 8192 bytes of a message have come from rank 0"),
+        ("3,4", "message 2 of rank 0 to rank 1, bytes 4096 to 8191, lost on hosts.0 -> hosts.1"),
+    ] {
+        let error = lossy_named(drop).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+fn lossy_named(drop: &str) -> Error {
+    let faults = format!("[[link]]\nname = \"hosts.0 -> hosts.1\"\ndrop = [{drop}]");
+    lossy(&faults, 2, 2, &["link.retries=0"]).unwrap_err()
+}
+
+/// The text of the deadlock of a program on two hosts.
+fn deadlock<F>(overrides: &[&str], program: impl Fn(Host) -> F) -> String
+where
+    F: Future<Output = Result<(), Error>> + 'static,
+{
+    match run(2, 1, overrides, program).unwrap_err() {
+        Error::Deadlock(text) => text,
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
+    // A put to memory that is not registered, and a send without a buffer; their receiver waits for a put.
+    let text = deadlock(&[], async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(100)?);
+        if host.rank() == 1 {
+            rdma.received().await?;
+        }
+        rdma.register(&buffer).await?;
+        rdma.put(&buffer, 1, buffer.address(), 0).await?;
+        rdma.send(&buffer, 1, 0).await?;
+        Ok(())
+    });
+    for note in [
+        "at rank 1, 2 messages were refused; the first was a send of 100 bytes of rank 0 for process 0: no streaming \
+         buffer was unused there",
+        "at rank 1, process 0 has events that no call takes: 2 rejected",
+        "at rank 1, process 0 waits for an event and has registered nothing: a put to it is refused",
+        "at rank 0, process 0 has events that no call takes: 2 refused",
+        "the card of rank 0 refused 1 RDMA: no streaming buffer, by rank 1",
+    ] {
+        assert!(text.contains(note), "{note}\n{text}");
+    }
+    assert!(!text.contains("sent"), "{text}");
+}
+
+#[test]
+fn a_deadlock_says_which_events_were_lost_and_what_was_dropped() {
+    let text = deadlock(&["events.user=2"], async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(8)?);
+        rdma.register(&buffer).await?;
+        host.barrier().await;
+        if host.rank() == 0 {
+            for _ in 0..4 {
+                rdma.put(&buffer, 1, buffer.address(), 0).await?;
+            }
+            return Ok(());
+        }
+        host.compute(nicety_types::Duration::from_us(100)).await;
+        // Reported once; then it waits for four all the same.
+        assert!(rdma.received().await.is_err());
+        for _ in 0..4 {
+            rdma.received().await?;
+        }
+        Ok(())
+    });
+    let note = "at rank 1, 2 events found no room in a queue; raise events.entries or events.user";
+    assert!(text.contains(note), "{text}");
+    let text = deadlock(&[], async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(8)?);
+        rdma.register(&buffer).await?;
+        rdma.set_flushed(true);
+        host.barrier().await;
+        let get = rdma.get(&buffer, 1 - host.rank(), buffer.address()).await?;
+        rdma.wait(get).await?;
+        Ok(())
+    });
+    for rank in [0, 1] {
+        let dropped = format!("at rank {rank}, 1 packet was dropped, as the receive side is flushed");
+        let no_reply = format!("at rank {rank}, a get of 8 bytes from rank {} has no reply", 1 - rank);
+        assert!(text.contains(&dropped) && text.contains(&no_reply), "{text}");
+    }
+}
+
+#[test]
+fn a_deadlock_says_which_messages_of_send_no_receive_takes() {
+    let text = deadlock(&[], async |host| {
+        let buffer = host.alloc(10_000)?;
+        if host.rank() == 0 {
+            host.send(&buffer.slice(0, 70)?, 1, 3).await?;
+            return host.send(&buffer, 1, 4).await;
+        }
+        host.recv(&buffer, None, Some(5)).await?;
+        Ok(())
+    });
+    let note = "at rank 1, 2 messages are there that no recv has taken, the first one of 70 bytes from rank 0, tag 3";
+    assert!(text.contains(note), "{text}");
+    assert!(text.contains("its message to rank 1 to be taken"), "{text}");
 }

@@ -330,7 +330,7 @@ class RdmaReport:
         refused_elsewhere: Messages of this card that others refused.
         events: Events written.
         events_lost: Events lost because a queue was full.
-        abandoned: Messages given up because a packet of theirs never came.
+        abandoned: Of these refused ones, messages given up because a packet of theirs never came.
         late: Packets of replies to gets that had failed.
         unusable: Invalid or damaged packets.
         transmit_busy_ps: How long the transmit engines have worked, all of them together, in picoseconds.

@@ -1,5 +1,6 @@
 //! The APEnet+ implementation of the card design seam.
 
+use super::hints::hints;
 use super::messages::{Messenger, Receiving};
 use super::spec::read_apenet;
 use super::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
@@ -59,7 +60,7 @@ impl Counters for Report {
 /// An APEnet+ card, and its host's library.
 pub struct Node {
     card: Rc<Card>,
-    messenger: Rc<Messenger>,
+    pub(super) messenger: Rc<Messenger>,
 }
 
 impl Node {
@@ -98,6 +99,12 @@ impl Design for Rdma {
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
         Arc::new(read_apenet(reader))
     }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
+        let own =
+            |(rank, card): &(u32, Rc<dyn design::Card>)| card.of::<Node>().ok().map(|node| (*rank, node));
+        hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
+    }
 }
 
 impl OfDesign for ApenetSpec {
@@ -135,7 +142,7 @@ impl CardSpec for ApenetSpec {
     }
 
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
-        let Seat { sim, nodes, memory, gpu, cpus, port, packet_payload, eager, recorder, .. } = seat;
+        let Seat { sim, nodes, ordered, memory, gpu, cpus, port, packet_payload, eager, recorder, .. } = seat;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
         let (packet, eager) = (packet_payload.unwrap_or(self.packet), eager.unwrap_or(self.messages.eager));
         let spec = match packet < self.packet || eager < self.messages.eager {
@@ -146,7 +153,7 @@ impl CardSpec for ApenetSpec {
             }),
             false => self,
         };
-        let card = Card::install(sim, spec, (memory.clone(), gpu), kernel, port, nodes, recorder)?;
+        let card = Card::install(sim, spec, (memory.clone(), gpu), kernel, port, (nodes, ordered), recorder)?;
         let messenger = Messenger::new(&card);
         Ok(Rc::new(Node { card, messenger }))
     }
@@ -190,7 +197,11 @@ impl design::Card for Node {
             place: format!("lost to process {process}; raise events.entries or events.user"),
             times,
         });
-        refused.chain(lost).collect()
+        refused.chain(lost).chain(self.messenger.unnoticed()).collect()
+    }
+
+    fn misses_packets(&self) -> bool {
+        true
     }
 
     fn unusable(&self) -> u64 {
@@ -233,7 +244,9 @@ impl From<ApenetError> for CardError {
         use ApenetError as E;
         match error {
             // Invalid whatever has happened before.
-            E::NoNode { .. } | E::Message { .. } | E::Empty => CardError::Input(error.to_string()),
+            E::NoNode { .. } | E::Message { .. } | E::Address { .. } | E::Empty => {
+                CardError::Input(error.to_string())
+            }
             _ => CardError::Failed(error.to_string()),
         }
     }

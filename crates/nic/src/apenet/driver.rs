@@ -44,6 +44,8 @@ impl Ring {
 pub(super) struct Order {
     pub(super) message: MessageId,
     pub(super) kind: Kind,
+    /// Whether its addresses are physical ones.
+    pub(super) physical: bool,
     pub(super) from: u32,
     pub(super) to: Endpoint,
     /// First address of the bytes on this host; of a get, where they go.
@@ -112,7 +114,7 @@ impl Card {
             if order.remote == 0 || order.kind == Kind::Get { order.remote } else { order.remote + offset };
         let header = Repr {
             kind: order.kind,
-            physical: self.physical.get(),
+            physical: order.physical,
             from: Endpoint { node: self.node, process: order.from },
             to: order.to,
             payload: 0,

@@ -16,12 +16,23 @@ pub enum Refusal {
     TooLong,
     /// The card has as many gets to reply to as it can hold.
     Busy,
+    /// An empty message for a process that has not asked for events.
+    NoProcess,
+    /// A packet of it never came.
+    Lost,
 }
 
 impl Refusal {
     /// All reasons.
-    pub const ALL: [Refusal; 5] =
-        [Refusal::Unregistered, Refusal::Foreign, Refusal::NoBuffer, Refusal::TooLong, Refusal::Busy];
+    pub const ALL: [Refusal; 7] = [
+        Refusal::Unregistered,
+        Refusal::Foreign,
+        Refusal::NoBuffer,
+        Refusal::TooLong,
+        Refusal::Busy,
+        Refusal::NoProcess,
+        Refusal::Lost,
+    ];
 
     /// Its number in a packet.
     pub(super) const fn code(self) -> u64 {
@@ -40,6 +51,8 @@ impl Refusal {
             Refusal::NoBuffer => "no streaming buffer",
             Refusal::TooLong => "too long",
             Refusal::Busy => "busy",
+            Refusal::NoProcess => "no process",
+            Refusal::Lost => "lost",
         }
     }
 }
@@ -52,6 +65,8 @@ impl fmt::Display for Refusal {
             Refusal::NoBuffer => "no streaming buffer was unused there",
             Refusal::TooLong => "it is longer than the next streaming buffer there",
             Refusal::Busy => "the card there has as many gets to reply to as it can hold (limits.gets)",
+            Refusal::NoProcess => "no process of that number uses RDMA there",
+            Refusal::Lost => "a packet of it was lost on the way there",
         })
     }
 }
@@ -73,6 +88,13 @@ pub enum ApenetError {
         /// The limit.
         limit: u64,
     },
+    /// Addresses of another host that no memory has.
+    Address {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+    },
     /// The process has not registered these bytes.
     Unregistered {
         /// First address.
@@ -93,7 +115,7 @@ pub enum ApenetError {
         /// Its bytes.
         len: u64,
     },
-    /// A region of no bytes.
+    /// A region or streaming buffer of no bytes.
     Empty,
     /// Too many regions.
     Regions {
@@ -136,6 +158,13 @@ pub enum ApenetError {
         /// The receiver's node.
         node: u32,
     },
+    /// This card has refused a message of another.
+    Rejected {
+        /// Why.
+        why: Refusal,
+        /// The sender's node.
+        node: u32,
+    },
     /// An access outside allocated memory.
     Memory(MemoryError),
 }
@@ -149,6 +178,12 @@ impl fmt::Display for ApenetError {
                 f,
                 "a message of {bytes} bytes; the largest is {limit}: send it in several, or raise limits.message"
             ),
+            E::Address { address, bytes } => {
+                write!(
+                    f,
+                    "the {bytes} bytes at {address:#x} of the other host reach past the last address there is"
+                )
+            }
             E::Unregistered { address, bytes, process } => write!(
                 f,
                 "the {bytes} bytes at {address:#x} are not in a region that process {process} has registered; register \
@@ -159,7 +194,7 @@ impl fmt::Display for ApenetError {
                 "the {bytes} bytes at {address:#x} overlap the registered region of {len} bytes at {region:#x}; \
                  deregister it first, or use it"
             ),
-            E::Empty => f.write_str("a region of no bytes; register at least one"),
+            E::Empty => f.write_str("a region or streaming buffer of no bytes; register at least one"),
             E::Regions { limit } => {
                 write!(f, "the card has {limit} regions already; deregister one, or raise limits.regions")
             }
@@ -185,6 +220,7 @@ impl fmt::Display for ApenetError {
                  raise events.entries or events.user"
             ),
             E::Refused { why, node } => write!(f, "node {node} has refused the message: {why}"),
+            E::Rejected { why, node } => write!(f, "a message of node {node} was refused: {why}"),
             E::Memory(error) => error.fmt(f),
         }
     }

@@ -66,6 +66,11 @@ impl Events {
         self.queues.borrow_mut().entry(process).or_default();
     }
 
+    /// Whether a process has a queue.
+    pub(super) fn has_queue(&self, process: u32) -> bool {
+        self.queues.borrow().contains_key(&process)
+    }
+
     /// How programs learn of events.
     pub(super) fn notify(&self) -> Notify {
         self.notify.get()
@@ -111,6 +116,20 @@ impl Events {
         }
         let lost = queues.iter().filter(|(_, queue)| queue.lost > 0);
         (refused, lost.map(|(process, queue)| (*process, queue.lost)).collect())
+    }
+
+    /// The queues of processes, for deadlock hints: the process, its events by name, those apart that say no more than that its
+    /// own buffers are free, and whether a thread of it waits.
+    pub(super) fn queued(&self) -> Vec<(u32, BTreeMap<&'static str, u64>, bool)> {
+        let of = |(&process, queue): (&u32, &Queue)| {
+            let mut names: BTreeMap<&'static str, u64> = BTreeMap::new();
+            let kinds = queue.events.iter().map(|noted| noted.event.kind);
+            for kind in kinds.filter(|kind| !matches!(kind, EventKind::Sent(_))) {
+                *names.entry(kind.name()).or_default() += 1;
+            }
+            (process, names, queue.waiting > 0)
+        };
+        self.queues.borrow().iter().map(of).collect()
     }
 
     fn remove(&self, process: u32, wanted: &dyn Fn(&Event) -> bool) -> Option<Noted> {
@@ -161,7 +180,7 @@ impl Card {
     /// Writes an event of a process to host memory, behind the writes before it.
     pub(super) fn complete(self: &Rc<Card>, process: u32, event: Event, message: MessageId, path: Path) {
         let events = &self.events;
-        if !events.queues.borrow().contains_key(&process) {
+        if !events.has_queue(process) {
             return;
         }
         if events.taken.get() == self.spec.events.entries {

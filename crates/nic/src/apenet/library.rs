@@ -77,7 +77,7 @@ impl Process {
     /// one if the receiver has refused it.
     ///
     /// # Errors
-    /// When the bytes are not registered, there is no such node, or the message is too long.
+    /// When the bytes are not registered, there is no such node or address, or the message is too long.
     pub async fn put(&self, put: Transfer, path: &mut Path) -> Result<Operation, ApenetError> {
         let card = &self.card;
         self.check(&put)?;
@@ -110,7 +110,7 @@ impl Process {
         let message = card.next_message();
         card.recorder.sent(message, peer.node, 0, "get", Starter::Host, path);
         card.count(|counted| counted.gets += 1);
-        let getting = Getting { peer, process: self.number, address: local, bytes };
+        let getting = Getting { peer, process: self.number, address: local, bytes, begun: false };
         card.receive.gets.borrow_mut().insert(message.sequence, getting);
         let leaving = Rc::new(Leaving { told: None, left: Cell::new(0), _region: None });
         self.order(Kind::Get, get, message, leaving, path).await
@@ -126,7 +126,8 @@ impl Process {
     ) -> Result<Operation, ApenetError> {
         let Transfer { peer: to, local, remote, bytes, data } = transfer;
         let data = if kind == Kind::Get { 0 } else { data };
-        let order = Order { message, kind, from: self.number, to, local, remote, bytes, data, leaving };
+        let (from, physical) = (self.number, self.card.physical.get());
+        let order = Order { message, kind, physical, from, to, local, remote, bytes, data, leaving };
         self.card.post(order, path).await;
         Ok(Operation(message.sequence))
     }
@@ -135,7 +136,7 @@ impl Process {
     /// card.
     ///
     /// # Errors
-    /// When it is not registered, or too many are unused.
+    /// When it is empty or not registered, or too many are unused.
     pub async fn post_streaming(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), ApenetError> {
         self.check_streaming(address, bytes)?;
         let (card, message) = (&self.card, self.card.next_message());
@@ -160,7 +161,10 @@ impl Process {
     }
 
     fn check_streaming(&self, address: u64, bytes: u64) -> Result<(), ApenetError> {
-        drop(self.hold(address, bytes.max(1))?);
+        if bytes == 0 {
+            return Err(ApenetError::Empty);
+        }
+        drop(self.hold(address, bytes)?);
         let limit = self.card.spec.limits.streaming;
         match self.streaming() >= limit {
             true => Err(ApenetError::Streaming { limit }),
@@ -241,8 +245,12 @@ impl Process {
         if transfer.peer.node.0 >= nodes {
             return Err(ApenetError::NoNode { node: transfer.peer.node.0, nodes });
         }
-        if transfer.bytes > limit {
-            return Err(ApenetError::Message { bytes: transfer.bytes, limit });
+        let Transfer { remote: address, bytes, .. } = *transfer;
+        if bytes > limit {
+            return Err(ApenetError::Message { bytes, limit });
+        }
+        if address.checked_add(bytes).is_none() {
+            return Err(ApenetError::Address { address, bytes });
         }
         Ok(())
     }

@@ -8,12 +8,12 @@
 //! | `driver.rs` | its driver: descriptors in the transmit ring, the doorbell |
 //! | `transmit.rs` | descriptors, pages and replies through the transmit engines to the link |
 //! | `receive.rs` | from the link through translation and the receive engines to memory |
-//! | `streaming.rs`, `refusals.rs` | streaming buffers; refusals, told at both ends |
+//! | `streaming.rs`, `refusals.rs`, `lost.rs` | streaming buffers; refusals, told at both ends; messages that miss a packet |
 //! | `translate.rs` | the TLB's lookups, and the embedded processor |
 //! | `registration.rs` | registration and deregistration |
 //! | `events.rs` | completions in host memory, interrupts or polling, the queues of processes |
 //! | `messages/`, `leases.rs` | `send` and `recv` over streaming buffers and puts; the memory that they register |
-//! | `design.rs` | the card behind the design seam |
+//! | `design.rs`, `hints.rs` | the card behind the design seam, and its deadlock hints |
 //!
 //! # The steps of a put
 //! 1. The library calls the driver, which makes a descriptor for each page of the buffer, in a ring in host memory, and
@@ -42,8 +42,10 @@ mod driver;
 mod error;
 mod event;
 mod events;
+mod hints;
 mod leases;
 mod library;
+mod lost;
 mod messages;
 mod receive;
 mod refusals;
@@ -147,7 +149,7 @@ pub struct Statistics {
     pub events: u64,
     /// Events lost because a queue was full.
     pub events_lost: u64,
-    /// Messages given up because a packet of theirs never came.
+    /// Of these refused ones, messages given up because a packet of theirs never came.
     pub abandoned: u64,
     /// Packets of replies to gets that had failed.
     pub late: u64,
@@ -171,6 +173,7 @@ pub struct Card {
     sim: Sim,
     node: NodeId,
     nodes: u32,
+    ordered: bool,
     spec: Arc<ApenetSpec>,
     dma: Rc<Dma>,
     gpu: Option<Gpu>,
@@ -192,7 +195,8 @@ pub struct Card {
 }
 
 impl Card {
-    /// Installs a card on its bus and its link. `nodes` is the number of hosts.
+    /// Installs a card on its bus and its link. `nodes` is the number of hosts; `ordered` tells whether packets from one to
+    /// another come in the order in which they were sent.
     ///
     /// # Errors
     /// When the host has no memory for the rings.
@@ -202,7 +206,7 @@ impl Card {
         (memory, gpu): (Rc<Memory>, Option<&Gpu>),
         kernel: Rc<Kernel>,
         mut port: Port,
-        nodes: u32,
+        (nodes, ordered): (u32, bool),
         recorder: &Recorder,
     ) -> Result<Rc<Card>, ApenetError> {
         port.record(recorder);
@@ -211,6 +215,7 @@ impl Card {
         let card = Rc::new(Card {
             node: sim.node(),
             nodes,
+            ordered,
             tx_ring: memory.allocate(tx)?,
             event_ring: memory.allocate(events)?,
             dma: Dma::with_gpu(sim, spec.bus, memory, gpu, recorder),

@@ -45,9 +45,9 @@ pub(super) struct Incoming {
     pub(super) address: u64,
     /// The process whose memory that is.
     process: u32,
-    streaming: bool,
+    pub(super) streaming: bool,
     /// Bytes that have come, in order.
-    come: Cell<u64>,
+    pub(super) come: Cell<u64>,
     /// Bytes that have been handed to the bus.
     written: Cell<u64>,
     /// Whether it was refused, or given up.
@@ -57,12 +57,40 @@ pub(super) struct Incoming {
     path: RefCell<Path>,
 }
 
+impl Incoming {
+    /// The packet of the message that begins after so many bytes, with as much payload as `like`.
+    fn part(&self, offset: u64, like: &Repr) -> Repr {
+        let first = self.header;
+        let address = if first.address == 0 { 0 } else { first.address.wrapping_add(offset) };
+        Repr { payload: like.payload, offset: offset as u32, address, ..first }
+    }
+
+    /// Whether a packet is the next one.
+    fn continues(&self, header: &Repr) -> bool {
+        self.come.get() > 0 && *header == self.part(self.come.get(), header)
+    }
+
+    /// Whether a packet is one after the next.
+    pub(super) fn skips_to(&self, header: &Repr) -> bool {
+        u64::from(header.offset) > self.come.get() && *header == self.part(header.offset.into(), header)
+    }
+}
+
 /// A get that waits for its reply.
 pub(super) struct Getting {
     pub(super) peer: Endpoint,
     pub(super) process: u32,
     pub(super) address: u64,
     pub(super) bytes: u64,
+    /// Whether its reply has begun to come.
+    pub(super) begun: bool,
+}
+
+impl Getting {
+    /// Whether this may be the first packet of its reply.
+    pub(super) fn awaits(&self, header: &Repr) -> bool {
+        !self.begun && self.peer == header.from && self.bytes == u64::from(header.bytes)
+    }
 }
 
 /// The receive path.
@@ -73,9 +101,12 @@ pub(super) struct Receive {
     pub(super) open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
     /// Puts and sends whose events have not been written, by node, in the order in which they have come.
     order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
-    seen: RefCell<BTreeMap<NodeId, Seen<REMEMBERED>>>,
+    /// Numbers of puts and of gets by node: gets do not wait for engines, and pass puts.
+    seen: RefCell<BTreeMap<(NodeId, Kind), Seen<REMEMBERED>>>,
     /// By the number of the get.
     pub(super) gets: RefCell<BTreeMap<u64, Getting>>,
+    /// The first message that was refused.
+    pub(super) first_refused: RefCell<Option<(Repr, Refusal)>>,
     /// Unused streaming buffers by process: addresses and lengths.
     pub(super) streaming: RefCell<BTreeMap<u32, VecDeque<(u64, u64)>>>,
     /// Further streaming buffers by process, made when they are used.
@@ -94,6 +125,7 @@ impl Receive {
             order: RefCell::default(),
             seen: RefCell::default(),
             gets: RefCell::default(),
+            first_refused: RefCell::default(),
             streaming: RefCell::default(),
             reserves: RefCell::default(),
             flushed: Cell::new(false),
@@ -105,6 +137,7 @@ impl Card {
     /// Takes packets from the link.
     pub(super) async fn listen(self: Rc<Card>) {
         loop {
+            self.refusals_left().await;
             let packet = self.port.receive().await;
             if packet.is_control() {
                 let Packet { header, payload, path, .. } = packet.open();
@@ -123,6 +156,7 @@ impl Card {
     /// Takes packets of this card to itself.
     pub(super) async fn listen_here(self: Rc<Card>) {
         loop {
+            self.refusals_left().await;
             let packet = self.loopback.receive().await;
             self.came(packet.open(), From::Here);
         }
@@ -172,7 +206,7 @@ impl Card {
             Kind::Get => payload == 0 && header.offset == 0,
             Kind::Refusal => false,
         };
-        of_message && bytes <= self.spec.limits.message && self.is_for_us(header, from)
+        of_message && self.is_for_us(header, from)
     }
 
     /// Frees a packet's slot.
@@ -183,9 +217,10 @@ impl Card {
         }
     }
 
-    /// Remembers a message. Returns whether it is new.
-    fn note(&self, header: &Repr) -> bool {
-        self.receive.seen.borrow_mut().entry(header.from.node).or_default().note(header.number)
+    /// Remembers a put or get. Returns whether it is new.
+    pub(super) fn note(&self, header: &Repr) -> bool {
+        let of = (header.from.node, header.kind);
+        self.receive.seen.borrow_mut().entry(of).or_default().note(header.number)
     }
 
     /// A get has come.
@@ -193,7 +228,7 @@ impl Card {
         self.recorder.message_matched(request.message(), self.sim.now(), "get");
         self.count(|counted| counted.gets_served += 1);
         if !self.ask(request, path.clone()) {
-            self.refuse(&request, request.address, Refusal::Busy, &path);
+            self.refuse(&request, (request.address, false), Refusal::Busy, &path);
         }
     }
 
@@ -206,8 +241,6 @@ impl Card {
                 continue;
             };
             let Some(incoming) = self.belongs(&header, &path) else {
-                let late = header.kind == Kind::Reply && header.data < self.messages.get();
-                self.count(|counted| *if late { &mut counted.late } else { &mut counted.unusable } += 1);
                 self.free_slot(from);
                 continue;
             };
@@ -224,23 +257,20 @@ impl Card {
         }
     }
 
-    /// The message that a packet is the next part of; none if it is part of none.
+    /// The message that a packet is the next part of; none if it is part of none, which is counted or reported.
     fn belongs(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
         let id = header.message();
         let known = self.receive.open.borrow().get(&id).cloned();
-        let incoming = match known {
-            Some(incoming) => {
-                let (come, first) = (incoming.come.get(), incoming.header);
-                let address = if first.address == 0 { 0 } else { first.address.wrapping_add(come) };
-                let expected = Repr { payload: header.payload, offset: come as u32, address, ..first };
-                (*header == expected && come > 0).then_some(incoming)?
+        let found = match &known {
+            Some(incoming) => incoming.continues(header).then(|| incoming.clone()),
+            None => self.begin(header, path),
+        };
+        let Some(incoming) = found else {
+            if !self.tell_lost(known.as_deref(), header, path) {
+                let late = header.kind == Kind::Reply && header.data < self.messages.get();
+                self.count(|counted| *if late { &mut counted.late } else { &mut counted.unusable } += 1);
             }
-            None => {
-                if header.offset > 0 || !self.note(header) {
-                    return None;
-                }
-                self.begin(header, path)?
-            }
+            return None;
         };
         incoming.come.set(incoming.come.get() + u64::from(header.payload));
         if incoming.come.get() == u64::from(incoming.header.bytes) {
@@ -252,12 +282,18 @@ impl Card {
     /// The first packet of a message: decides where it goes.
     fn begin(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
         let bytes = u64::from(header.bytes);
+        if header.offset > 0 || header.kind == Kind::Put && !self.note(header) {
+            return None;
+        }
         let (mut address, mut process, mut refused) = (header.address, header.to.process, None);
         let streaming = header.kind == Kind::Put && header.address == 0 && bytes > 0;
         if header.kind == Kind::Reply {
-            let gets = self.receive.gets.borrow();
-            let get = gets.get(&header.data).filter(|get| get.peer == header.from && get.bytes == bytes)?;
+            let mut gets = self.receive.gets.borrow_mut();
+            let get = gets.get_mut(&header.data).filter(|get| get.awaits(header))?;
+            get.begun = true;
             (address, process) = (get.address, get.process);
+        } else if bytes == 0 && !self.events.has_queue(process) {
+            refused = Some(Refusal::NoProcess);
         } else if streaming {
             match self.streaming_buffer(header.to.process, bytes) {
                 Ok(buffer) => address = buffer,
@@ -276,7 +312,7 @@ impl Card {
             path: RefCell::new(path.clone()),
         });
         let message = header.message();
-        self.give_up(header);
+        self.give_up(header, path);
         self.receive.open.borrow_mut().insert(message, incoming.clone());
         if header.kind == Kind::Put {
             let mut order = self.receive.order.borrow_mut();
@@ -290,26 +326,9 @@ impl Card {
         self.recorder.message_matched(message, self.sim.now(), outcome);
         if let Some(why) = refused {
             incoming.refused.set(true);
-            self.refuse(header, 0, why, path);
+            self.refuse(header, (0, false), why, path);
         }
         Some(incoming)
-    }
-
-    /// Gives up the messages of a node of which a packet was lost, since a later one begins: a node sends its puts one after
-    /// another, and replies to one get after another.
-    fn give_up(self: &Rc<Card>, header: &Repr) {
-        let from = header.from.node;
-        let of_node =
-            MessageId { source: from, sequence: 0 }..=MessageId { source: from, sequence: u64::MAX };
-        let mut open = self.receive.open.borrow_mut();
-        let of_kind = open.range(of_node).filter(|(_, other)| other.header.kind == header.kind);
-        let lost: Vec<MessageId> = of_kind.map(|(id, _)| *id).collect();
-        for id in lost {
-            if let Some(incoming) = open.remove(&id) {
-                incoming.refused.set(true);
-                self.count(|counted| counted.abandoned += 1);
-            }
-        }
     }
 
     /// An engine writes a packet to memory.
@@ -317,7 +336,7 @@ impl Card {
         let Arrived { header, payload, mut path, from } = packet;
         let (message, offset, bytes) =
             (header.message(), u64::from(header.offset), u64::from(header.payload));
-        let physical = header.physical && header.kind == Kind::Put;
+        let physical = header.physical && header.kind == Kind::Put && !incoming.streaming;
         let address = incoming.address.wrapping_add(offset);
         let whole = (incoming.address, incoming.header.bytes.into());
         let range = Range { process: incoming.process, address, bytes, message: whole, physical };
@@ -365,7 +384,7 @@ impl Card {
     }
 
     /// Writes the events of a node's puts and sends that wait for none before them.
-    fn tell_in_order(self: &Rc<Card>, from: NodeId) {
+    pub(super) fn tell_in_order(self: &Rc<Card>, from: NodeId) {
         let mut before: Option<Path> = None;
         while let Some(incoming) = self.next_settled(from) {
             let mut path = incoming.path.borrow().clone();

@@ -3,7 +3,7 @@
 use super::error::Refusal;
 use super::event::{Event, EventKind};
 use super::receive::{Getting, Incoming};
-use super::transmit::Transmit;
+use super::transmit::{REFUSALS, Transmit};
 use super::wire::{Kind, Repr};
 use super::{Card, Operation};
 use nicety_fabric::{Channel as Flow, Label, Packet};
@@ -15,31 +15,27 @@ impl Card {
     pub(super) fn refuse_incoming(self: &Rc<Card>, incoming: &Incoming, why: Refusal, path: &Path) {
         match incoming.header.kind {
             Kind::Reply => {
-                // Its own buffer has been deregistered: the end that is told is this one.
-                let number = incoming.header.data;
-                self.count(|counted| counted.refused += 1);
-                let Some(get) = self.forget_get(number) else { return };
-                let kind = EventKind::Refused(Operation(number), why);
-                let Getting { peer, process, address, bytes } = get;
-                let event = Event { kind, peer, address, bytes, data: 0, streaming: false };
-                self.complete(process, event, incoming.header.message(), path.clone());
+                // Its own buffer has been deregistered, or a packet was lost: the end that is told is this one.
+                self.lose_get(incoming.header.data, incoming.header.message(), why, path);
             }
-            _ => self.refuse(&incoming.header, incoming.address, why, path),
+            _ => self.refuse(&incoming.header, (incoming.address, incoming.streaming), why, path),
         }
     }
 
-    /// Refuses a put, send or get, and reports it at both ends.
-    pub(super) fn refuse(self: &Rc<Card>, header: &Repr, address: u64, why: Refusal, path: &Path) {
+    /// Refuses a put, send or get, and reports it at both ends: here with the address of its bytes, and whether that is a
+    /// streaming buffer's.
+    pub(super) fn refuse(
+        self: &Rc<Card>,
+        header: &Repr,
+        (address, streaming): (u64, bool),
+        why: Refusal,
+        path: &Path,
+    ) {
         self.count(|counted| counted.refused += 1);
+        self.receive.first_refused.borrow_mut().get_or_insert((*header, why));
         let (bytes, data) = (header.bytes.into(), if header.kind == Kind::Put { header.data } else { 0 });
-        let event = Event {
-            kind: EventKind::Rejected(why),
-            peer: header.from,
-            address,
-            bytes,
-            data,
-            streaming: false,
-        };
+        let event =
+            Event { kind: EventKind::Rejected(why), peer: header.from, address, bytes, data, streaming };
         self.complete(header.to.process, event, header.message(), path.clone());
         self.send_refusal(header.refusal(why), path.clone());
     }
@@ -63,7 +59,7 @@ impl Card {
 
     /// Sends refusals.
     pub(super) async fn serve_refusals(self: Rc<Card>) {
-        let Transmit { refusals, refused, .. } = &self.transmit;
+        let Transmit { refusals, refused, eased, .. } = &self.transmit;
         loop {
             refused.wait_until(|| !refusals.borrow().is_empty()).await;
             let Some((header, mut path)) = refusals.borrow_mut().pop_front() else { continue };
@@ -71,6 +67,7 @@ impl Card {
             let destination = header.to.node;
             if destination == self.node {
                 self.was_refused(&header, path);
+                eased.notify_all();
                 continue;
             }
             let label = Label { destination, message: self.next_message(), offset: 0 };
@@ -80,14 +77,22 @@ impl Card {
             let handed =
                 self.port.launch(Packet { label, channel: Flow::Control, header, payload, path }, turn);
             self.sim.until(handed.at()).await;
+            eased.notify_all();
         }
+    }
+
+    /// Waits while too many refusals wait for the link.
+    pub(super) async fn refusals_left(&self) {
+        let Transmit { refusals, eased, .. } = &self.transmit;
+        eased.wait_until(|| refusals.borrow().len() < REFUSALS).await;
     }
 
     /// A card has refused a message of this node.
     pub(super) fn was_refused(self: &Rc<Card>, header: &Repr, path: Path) {
-        let Some(why) =
-            super::error::Refusal::of_code(header.data).filter(|_| header.number < self.messages.get())
-        else {
+        let other = |get: &Getting| get.peer != header.from || get.process != header.to.process;
+        let of_another = self.receive.gets.borrow().get(&header.number).is_some_and(other);
+        let known = header.number < self.messages.get() && !of_another;
+        let Some(why) = Refusal::of_code(header.data).filter(|_| known) else {
             return self.count(|counted| counted.unusable += 1);
         };
         self.count(|counted| counted.refused_elsewhere += 1);

@@ -93,6 +93,11 @@ impl Regions {
         (self.regions.borrow().len() as u64, self.pages.get())
     }
 
+    /// Whether a process has a region.
+    pub(super) fn has_any(&self, process: u32) -> bool {
+        self.order.borrow().range((process, 0)..=(process, u64::MAX)).next().is_some()
+    }
+
     /// Enters a region, which is not open yet. Its number is never used again.
     ///
     /// # Errors

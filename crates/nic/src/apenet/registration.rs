@@ -1,6 +1,7 @@
 //! Registration: a system call that locks pages, and the embedded processor's work to enter them in its table.
 
 use super::error::ApenetError;
+use super::regions::Registered;
 use super::{Card, Region, stages};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
@@ -27,7 +28,7 @@ impl Drop for Begun<'_> {
 }
 
 impl Card {
-    /// Registers memory without taking time: part of set-up.
+    /// Registers memory without taking time, with the same effects: part of set-up.
     pub(super) fn set_up_region(
         &self,
         process: u32,
@@ -35,8 +36,15 @@ impl Card {
         bytes: u64,
     ) -> Result<Region, ApenetError> {
         let region = self.enter_region(process, address, bytes)?;
-        self.translation.regions.of(process, region.number)?.open();
+        self.open_region(&*self.translation.regions.of(process, region.number)?);
         Ok(region)
+    }
+
+    /// The embedded processor enters the pages of a region into the TLB, where the last ones stay, and allows transfers.
+    fn open_region(&self, registered: &Registered) {
+        let skipped = registered.pages().saturating_sub(self.spec.tlb.entries as u64) as usize;
+        self.fill_tlb(registered.process, registered.page_addresses().skip(skipped));
+        registered.open();
     }
 
     fn enter_region(&self, process: u32, address: u64, bytes: u64) -> Result<Region, ApenetError> {
@@ -59,12 +67,8 @@ impl Card {
         self.kernel.call(path).await;
         self.kernel.pin(registered.pages(), path).await;
         self.command(registered.pages(), path).await;
-        let pages = registered.pages();
-        // The last pages stay in the TLB.
-        let skipped = pages.saturating_sub(self.spec.tlb.entries as u64) as usize;
-        self.fill_tlb(process, registered.page_addresses().skip(skipped));
+        self.open_region(&registered);
         self.count(|counted| counted.registrations += 1);
-        registered.open();
         begun.region = None;
         Ok(region)
     }
@@ -77,6 +81,7 @@ impl Card {
     ) -> Result<(), ApenetError> {
         let Region { number, process, .. } = region;
         let registered = self.translation.regions.end(process, number)?;
+        self.forget_streaming(process, &registered);
         let (card, pages) = (self.clone(), registered.pages());
         // Cannot be undone: it runs to its end by itself, even if the program stops waiting for it.
         let done = nicety_kernel::Signal::new(&self.sim);

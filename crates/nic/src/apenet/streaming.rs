@@ -2,6 +2,7 @@
 
 use super::Card;
 use super::error::Refusal;
+use super::regions::Registered;
 use std::collections::VecDeque;
 
 /// Streaming buffers of a process that have been registered but not used, and so not made.
@@ -31,6 +32,14 @@ impl Card {
         let buffers = (0..count).map(|number| (memory.address() + number * *bytes, *bytes));
         self.receive.streaming.borrow_mut().entry(process).or_default().extend(buffers);
         Some(())
+    }
+
+    /// Forgets the unused streaming buffers of a region that is being deregistered.
+    pub(super) fn forget_streaming(&self, process: u32, region: &Registered) {
+        let end = region.address + region.bytes;
+        if let Some(buffers) = self.receive.streaming.borrow_mut().get_mut(&process) {
+            buffers.retain(|(address, _)| !(region.address..end).contains(address));
+        }
     }
 
     /// The first unused streaming buffer of a process.

@@ -16,6 +16,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+/// Refusals that may wait for the link before the card takes no more packets, each of which may be refused.
+pub(super) const REFUSALS: usize = 64;
+
 /// A message on its way out.
 pub(super) struct Leaving {
     /// The process that is told when all bytes have been read, and with what.
@@ -68,9 +71,11 @@ pub(super) struct Transmit {
     /// In the order in which packets leave.
     outgoing: RefCell<VecDeque<Rc<Outgoing>>>,
     read: Signal,
-    /// No more than packets have come that were refused, which take the link as long.
+    /// Past [`REFUSALS`], the card takes no packets.
     pub(super) refusals: RefCell<VecDeque<(Repr, Path)>>,
     pub(super) refused: Signal,
+    /// Notified when a refusal has left.
+    pub(super) eased: Signal,
 }
 
 impl Transmit {
@@ -87,6 +92,7 @@ impl Transmit {
             read: Signal::new(sim),
             refusals: RefCell::default(),
             refused: Signal::new(sim),
+            eased: Signal::new(sim),
         }
     }
 }
@@ -186,7 +192,7 @@ impl Card {
             match self.translate(range, &mut path).await {
                 Ok(hold) => region = Some(hold),
                 Err(why) => {
-                    self.refuse(&request, request.address, why, &path);
+                    self.refuse(&request, (request.address, false), why, &path);
                     return None;
                 }
             }
@@ -224,7 +230,10 @@ impl Card {
             };
             let header =
                 Repr { payload: bytes as u32, offset: header.offset + done as u32, address, ..header };
-            let (ready, place) = (RefCell::default(), RefCell::default());
+            let place = self.transmit.fifo.acquire(1).await;
+            self.transmit.left.waited(Stage::SEND_QUEUED, message, &mut path);
+            path.advance(Stage::SEND_QUEUED, self.sim.now());
+            let (ready, place) = (RefCell::default(), RefCell::new(Some(place)));
             let packet = Rc::new(Outgoing { header, ready, place });
             if bytes == 0 {
                 packet.ready.replace(Some((Payload::empty(), path.clone())));
@@ -233,10 +242,6 @@ impl Card {
                 self.transmit.read.notify_one();
                 return;
             }
-            let place = self.transmit.fifo.acquire(1).await;
-            self.transmit.left.waited(Stage::SEND_QUEUED, message, &mut path);
-            path.advance(Stage::SEND_QUEUED, self.sim.now());
-            packet.place.replace(Some(place));
             let engine = self.transmit.engine.channel(message, &mut path).await;
             path.advance(parts::stages::DMA_QUEUED, self.sim.now());
             self.transmit.outgoing.borrow_mut().push_back(packet.clone());

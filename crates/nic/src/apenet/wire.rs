@@ -31,7 +31,7 @@ const BYTES: usize = 64;
 pub(super) const WORD: u64 = 32;
 
 /// The kind of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Kind {
     /// A part of a put, or of a send into a streaming buffer.

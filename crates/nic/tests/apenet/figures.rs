@@ -1,11 +1,15 @@
 //! Bandwidths of the shipped cards: what the parts make of the spec.
 
-use super::support::Rig;
+use super::support::{Rig, spec_of};
+use nicety_host::Memory;
+use nicety_kernel::{Config, World};
 use nicety_nic::apenet::EventKind;
-use nicety_types::{Duration, Time};
+use nicety_nic::parts::Dma;
+use nicety_types::{Duration, MessageId, Path, Recorder, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
+const PAGE: u64 = 4096;
 const BEGIN: Time = Time::from_ps(100_000_000_000);
 
 /// Bytes a nanosecond of puts of a buffer, one behind the other, until the last has been read, and until it has been written.
@@ -88,12 +92,41 @@ fn the_peak_of_reads_is_what_the_set_up_was_calibrated_to() {
     assert!(close(stream(V5).received, rate.sent, 0.005));
 }
 
+/// How long an idle bus of the card takes to read a page, until its last byte has come, and to take one that is written.
+fn page_on_the_bus() -> (Duration, Duration) {
+    let spec = spec_of("apenet-v5", &[]).unwrap();
+    let mut world: World<()> = World::new(Config::default());
+    let node = world.add_node();
+    let (sim, memory) = (world.sim(node), Rc::new(Memory::new(spec.node.host.memory)));
+    let address = memory.allocate(PAGE).unwrap().address();
+    let dma = Dma::new(&sim, spec.bus, memory, &Recorder::off());
+    let found = Rc::new(Cell::new(Default::default()));
+    let (seen, message) = (found.clone(), MessageId { source: node, sequence: 0 });
+    let own = sim.clone();
+    sim.spawn_program("a page", async move {
+        let (payload, flight) = dma.read(message, address, PAGE, Path::from(Time::ZERO)).await;
+        let read = flight.landed().at().since(Time::ZERO);
+        own.until(BEGIN).await;
+        let written = dma.deposit(message, address, PAGE, payload, Path::from(BEGIN)).await;
+        seen.set((read, written.path.at().since(BEGIN)));
+    });
+    world.run().unwrap();
+    found.get()
+}
+
 #[test]
 fn one_engine_is_slower_than_two() {
+    let rate = |overrides: &[&str]| stream(Stream { overrides, ..V5 }).received;
+    let (transmit, receive) = (rate(&["dma.transmit_engines=1"]), rate(&["dma.receive_engines=1"]));
     // A page's set-up and read, or its lookup, set-up and write, one after the other.
-    let transmit = stream(Stream { overrides: &["dma.transmit_engines=1"], ..V5 }).received;
-    let receive = stream(Stream { overrides: &["dma.receive_engines=1"], ..V5 }).received;
-    assert!(close(transmit, 2.407, 0.01) && close(receive, 3.162, 0.01), "{transmit} {receive}");
+    let (spec, (read, write)) = (spec_of("apenet-v5", &[]).unwrap(), page_on_the_bus());
+    let expected = |time: Duration| PAGE as f64 / time.ns();
+    let out = expected(spec.dma.setup + read);
+    let in_ = expected(spec.tlb.lookup + spec.dma.setup + write);
+    assert!(close(transmit, out, 0.01) && close(receive, in_, 0.01), "{transmit} {out}, {receive} {in_}");
+    assert!(close(out, 2.41, 0.01) && close(in_, 3.16, 0.01), "{out} {in_}");
+    let both = rate(&[]);
+    assert!(transmit < receive && receive < both, "{transmit} {receive} {both}");
 }
 
 #[test]

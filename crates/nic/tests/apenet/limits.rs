@@ -1,7 +1,7 @@
 //! Queues at their limits: the transmit ring, event queues, gets.
 
 use super::support::Rig;
-use nicety_nic::apenet::{ApenetError, EventKind};
+use nicety_nic::apenet::{ApenetError, EventKind, Refusal};
 use nicety_types::{Duration, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -100,6 +100,79 @@ fn gets_are_bounded_at_both_ends() {
     });
     rig.run();
     assert_eq!(rig.cards[1].statistics().gets_served, 3);
+}
+
+#[test]
+fn empty_messages_wait_for_the_fifo_and_the_ring_like_any() {
+    let few = ["ring.entries=8", "ring.fetch=2", "dma.fifo=2", "buffer.packets=2", "dma.receive_engines=1"];
+    let mut rig = Rig::new(2, &[&few[..], &["tlb.entries=1", "processor.register=10 ms"]].concat());
+    let card = rig.cards[0].clone();
+    let address = Rc::new(Cell::new(0));
+    let there = address.clone();
+    rig.process(0, 0, async move |user| {
+        let buffer = user.bytes(&[1; 8]);
+        user.process.set_up(buffer.0, 8).unwrap();
+        user.sim.until(LATER + Duration::from_us(100)).await;
+        // Two wait at the receiver, whose embedded processor is busy; the rest on this side.
+        for _ in 0..3 {
+            user.put(user.to(1, buffer, there.get())).await.unwrap();
+        }
+        for _ in 0..100 {
+            user.put(user.to(1, (buffer.0, 0), there.get())).await.unwrap();
+        }
+    });
+    rig.process(0, 1, async move |user| {
+        user.sim.until(LATER + Duration::from_us(5000)).await;
+        assert!((10..25).contains(&card.statistics().puts), "{}", card.statistics().puts);
+    });
+    rig.process(1, 0, async move |user| {
+        let buffer = user.room(8);
+        user.process.set_up(buffer.0, 8).unwrap();
+        address.set(buffer.0);
+        // The buffer's page is no longer in the TLB.
+        user.process.set_up(user.room(8).0, 8).unwrap();
+        user.sim.until(LATER).await;
+        user.register(user.room(8)).await.unwrap();
+        for _ in 0..103 {
+            assert_eq!(user.event().await.unwrap().kind, EventKind::Received);
+        }
+    });
+    rig.run();
+    assert_eq!(rig.cards[0].statistics().packets_sent, 103);
+}
+
+#[test]
+fn refusals_that_wait_for_the_link_stop_what_comes() {
+    // A slow link that is full of the refuser's own packets.
+    let mut rig = Rig::new(2, &["link.gap=2 ns/B", "driver.operation=0 ns"]);
+    let cards = rig.cards.clone();
+    rig.process(0, 0, async move |user| {
+        user.register(user.room(1 << 20)).await.unwrap();
+        user.sim.until(LATER).await;
+        let mut most = 0;
+        for _ in 0..1000 {
+            // No process has this number.
+            let mut put = user.to(1, (0, 0), 8);
+            put.peer.process = 9;
+            user.put(put).await.unwrap();
+            let [refused, told] = [&cards[1], &cards[0]].map(|card| card.statistics());
+            most = most.max(refused.refused - told.refused_elsewhere);
+        }
+        // The packet buffer's places, and a refusal and a message on the link.
+        assert!((64..64 + 16 + 3).contains(&most), "{most}");
+        let mut refused = 0;
+        while refused < 1000 {
+            let event = user.event().await.unwrap();
+            refused += u32::from(matches!(event.kind, EventKind::Refused(_, Refusal::NoProcess)));
+        }
+    });
+    rig.process(1, 0, async move |user| {
+        let buffer = user.room(1 << 20);
+        user.register(buffer).await.unwrap();
+        user.sim.until(LATER).await;
+        user.put(user.to(0, buffer, buffer.0)).await.unwrap();
+    });
+    rig.run();
 }
 
 #[test]

@@ -142,6 +142,56 @@ fn streaming_buffers_run_out_and_may_be_too_short() {
 }
 
 #[test]
+fn an_empty_put_to_a_process_without_events_is_refused() {
+    let mut rig = Rig::new(2, &[]);
+    rig.process(0, 5, async |user| {
+        let put = user.put(user.to(1, (0, 0), 8)).await.unwrap();
+        let kinds = [user.event().await.unwrap().kind, user.event().await.unwrap().kind];
+        assert_eq!(kinds, [EventKind::Sent(put), EventKind::Refused(put, Refusal::NoProcess)]);
+    });
+    rig.run();
+}
+
+#[test]
+fn a_deregistration_ends_the_streaming_buffers_of_its_region() {
+    let mut rig = Rig::new(1, &["limits.streaming=3"]);
+    rig.process(0, 0, async |user| {
+        let regions = [user.room(8192), user.room(8192)];
+        let mut numbers = Vec::new();
+        for region in regions {
+            numbers.push(user.register(region).await.unwrap());
+        }
+        assert_eq!(user.stream((regions[0].0, 0)).await, Err(ApenetError::Empty));
+        for (region, offset) in [(0, 0), (1, 0), (0, 8191)] {
+            user.stream((regions[region].0 + offset, 1)).await.unwrap();
+        }
+        assert_eq!(user.stream((regions[1].0, 1)).await, Err(ApenetError::Streaming { limit: 3 }));
+        user.deregister(numbers[0]).await.unwrap();
+        assert_eq!(user.process.streaming(), 1);
+        user.put(user.to(0, (regions[1].0, 1), 0)).await.unwrap();
+        let received = user.process.received(&mut nicety_types::Path::clock(user.sim.now())).await.unwrap();
+        assert_eq!(received.address, regions[1].0);
+    });
+    rig.run();
+}
+
+#[test]
+fn addresses_past_the_last_one_are_refused_at_once() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = ones(&user, 8192).await;
+        let address = u64::MAX - 100;
+        let error = ApenetError::Address { address, bytes: 8192 };
+        assert_eq!(user.put(user.to(0, buffer, address)).await, Err(error.clone()));
+        assert_eq!(user.get(user.to(0, buffer, address)).await, Err(error));
+        // The last address of all is one that no memory has.
+        let put = user.put(user.to(0, (buffer.0, 100), address)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Refused(put, Refusal::Unregistered) {}
+    });
+    rig.run();
+}
+
+#[test]
 fn a_deregistration_waits_for_what_is_on_its_way_and_refuses_the_rest() {
     // On the slow card, packets are still being set up when the embedded processor has long answered.
     let slow = ["dma.setup=100 us", "processor.register=0 ns", "processor.page=0 ns"];

@@ -1,7 +1,7 @@
 //! Hosts with their cards, and processes on them.
 
 use crate::support::PathCell;
-use nicety_fabric::{NetworkSpec, Symbol, Topology};
+use nicety_fabric::{Faults, LinkFaults, NetworkSpec, Place, Rates, Symbol, Topology};
 use nicety_host::{Cpus, Gpu, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::apenet::{
@@ -37,6 +37,18 @@ impl Rig {
 
     /// Nodes with this card.
     pub fn of(card: &str, nodes: u32, overrides: &[&str], shards: usize) -> Rig {
+        Rig::build(card, nodes, overrides, shards, &Faults::default())
+    }
+
+    /// Two nodes; the link from `from` to the other loses these packets, counted from 1.
+    pub fn losing(from: u32, drop: &[u64], overrides: &[&str]) -> Rig {
+        let (from, to) = (Place::Host(from), Place::Host(1 - from));
+        let link = LinkFaults { from, to, rates: Rates::default(), down: vec![], drop: drop.to_vec() };
+        let faults = Faults { links: vec![link], ..Faults::default() };
+        Rig::build("apenet-v5", 2, &[&["link.retries=0"], overrides].concat(), 1, &faults)
+    }
+
+    fn build(card: &str, nodes: u32, overrides: &[&str], shards: usize, faults: &Faults) -> Rig {
         let spec = Arc::new(spec_of(card, overrides).unwrap());
         let mut world = World::new(Config { seed: 1, shards, ..Config::default() });
         let ids: Vec<_> = (0..nodes).map(|_| world.add_node()).collect();
@@ -46,7 +58,8 @@ impl Rig {
             2 => Topology::Pair,
             _ => Topology::Star,
         };
-        let (ports, _) = topology.build(&mut world, &ids, &parts).unwrap();
+        let (mut ports, mut network) = topology.build(&mut world, &ids, &parts).unwrap();
+        network.inject(faults, &mut ports).unwrap();
         let install = |(&id, port): (&NodeId, _)| {
             let (sim, recorder) = (world.sim(id), Recorder::off());
             let memory = Rc::new(Memory::new(spec.node.host.memory));
@@ -54,7 +67,7 @@ impl Rig {
             let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
             let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
             let memories = (memory, gpu.as_ref());
-            Card::install(&sim, spec.clone(), memories, kernel, port, nodes, &recorder).unwrap()
+            Card::install(&sim, spec.clone(), memories, kernel, port, (nodes, true), &recorder).unwrap()
         };
         let cards = ids.iter().zip(ports).map(install).collect();
         Rig { world, cards }

@@ -14,9 +14,11 @@ const PLAIN: &str = "bus.kind=plain";
 /// What a test changes on the cards before a put.
 type Change = fn(&User);
 
-/// The path of a put, from its call to the notice of its receiver. If `warm`, the receiver's pages are in its TLB.
+/// The path of a put, from its call to the notice of its receiver. Unless `warm`, the receiver's TLB has room for another page
+/// alone.
 fn put(bytes: u64, warm: bool, overrides: &[&str], change: Change) -> Path {
-    let mut rig = Rig::new(2, &[&[PLAIN], overrides].concat());
+    let small: &[&str] = if warm { &[] } else { &["tlb.entries=1"] };
+    let mut rig = Rig::new(2, &[&[PLAIN], small, overrides].concat());
     let (path, address) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0)));
     let (there, seen) = (address.clone(), path.clone());
     rig.process(0, 3, async move |user| {
@@ -35,6 +37,7 @@ fn put(bytes: u64, warm: bool, overrides: &[&str], change: Change) -> Path {
             user.register(buffer).await.unwrap();
         } else {
             user.process.set_up(buffer.0, bytes).unwrap();
+            user.process.set_up(user.room(8).0, 8).unwrap();
         }
         change(&user);
         let event = user.event().await.unwrap();
@@ -91,6 +94,39 @@ fn a_put_of_8_bytes_by_hand() {
 }
 
 #[test]
+fn memory_registered_during_set_up_is_in_the_tlb_like_any() {
+    let mut rig = Rig::new(1, &["tlb.entries=4"]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(6 * 4096);
+        user.process.set_up(buffer.0, buffer.1).unwrap();
+        // The last four of its pages, and then its first.
+        for (page, hits) in [(2, 1), (5, 2), (0, 2)] {
+            user.put(user.to(0, (buffer.0, 8), buffer.0 + page * 4096)).await.unwrap();
+            while user.event().await.unwrap().kind != EventKind::Received {}
+            assert_eq!(user.card.statistics().tlb_hits, hits);
+        }
+    });
+    rig.run();
+}
+
+#[test]
+fn a_physical_address_is_that_of_a_put_not_of_a_streaming_buffer() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(100);
+        user.register(buffer).await.unwrap();
+        user.card.set_physical(true);
+        user.stream((buffer.0 + 50, 50)).await.unwrap();
+        for (remote, hits) in [(buffer.0, 0), (0, 1)] {
+            user.put(user.to(0, (buffer.0, 8), remote)).await.unwrap();
+            while user.event().await.unwrap().kind != EventKind::Received {}
+            assert_eq!(user.card.statistics().tlb_hits, hits);
+        }
+    });
+    rig.run();
+}
+
+#[test]
 fn a_put_of_a_page_by_hand() {
     let [before, after] = around(1);
     let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 520_192 + 150_000)];
@@ -139,7 +175,7 @@ fn an_interrupt_costs_its_handler_an_acknowledgement_and_a_wake_up() {
 #[test]
 fn misses_wait_for_each_other_and_for_registrations() {
     // Two packets of a page each come at once from two hosts; the second one's miss waits for the first one's.
-    let mut rig = Rig::new(3, &[PLAIN]);
+    let mut rig = Rig::new(3, &[PLAIN, "tlb.entries=1"]);
     let (address, waits) = (Rc::new(Cell::new(0)), Rc::new(Cell::new((0, 0))));
     for node in [0, 1] {
         let there = address.clone();
@@ -156,6 +192,7 @@ fn misses_wait_for_each_other_and_for_registrations() {
         let buffer = user.room(8192);
         address.set(buffer.0);
         user.process.set_up(buffer.0, 8192).unwrap();
+        user.process.set_up(user.room(8).0, 8).unwrap();
         let mut waited = [0; 2];
         for wait in &mut waited {
             user.restart();

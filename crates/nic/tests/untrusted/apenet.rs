@@ -41,7 +41,7 @@ fn run(packets: Vec<Forged>) -> (Statistics, Vec<u8>) {
     let memory = Rc::new(Memory::new(spec.node.host.memory));
     let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
     let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
-    let card = Card::install(&sim, spec, (memory.clone(), None), kernel, port, 2, &recorder).unwrap();
+    let card = Card::install(&sim, spec, (memory.clone(), None), kernel, port, (2, true), &recorder).unwrap();
     let process = card.process_of(0);
     let buffer = memory.allocate(8192).unwrap();
     // The region is the middle of the memory.
@@ -134,7 +134,7 @@ fn what_is_no_part_of_a_message_is_dropped_and_counted() {
     };
     let (counted, memory) = run(vec![
         put(0, 0, 10, 10),
-        // A duplicate, one longer than its message, a part of no message, an empty part.
+        // A duplicate, one longer than its message, a part of a message whose beginning was lost, an empty part.
         put(0, 0, 10, 10),
         put(1, 0, 10, 11),
         put(2, 5, 10, 5),
@@ -150,13 +150,95 @@ fn what_is_no_part_of_a_message_is_dropped_and_counted() {
         packet((3, 0), (1, 7, 0), [0, 0, 0, 10, 99], &[4; 10]),
         packet((4, 0), (1, 1 << 40, 0), [0, 0, 0, 0, 1], &[]),
         Forged { control: false, ..packet((4, 0), (1, 0, 0), [0, 0, 0, 0, 1], &[]) },
+        // A refusal of the get for another process than its own.
+        Forged { pause: 200_000, ..packet((4, 0), (1, 0, 0), [3, 0, 0, 0, 1], &[]) },
         // The reply of another length than the get's, and the right one.
         packet((3, 0), (1, 8, 0), [0, 0, 0, 10, 0], &[4; 10]),
         packet((3, 0), (1, 10, 0), [0, 0, 0, 100, 0], &[6; 100]),
     ]);
     // And eight more invalid packets; those of replies to a get that may have failed are late.
     assert_eq!((counted.unusable, counted.late), (11 + 8, 1));
+    assert_eq!((counted.refused, counted.refused_elsewhere), (1, 0));
     assert_eq!(memory[1000..1100], [6; 100]);
     assert_eq!(memory[1100..1200], [3; 100]);
-    assert_eq!((counted.packets_received, counted.events_lost, counted.abandoned), (16 - 7 + 3, 0, 0));
+    assert_eq!((counted.packets_received, counted.events_lost, counted.abandoned), (16 - 7 + 3, 0, 1));
+}
+
+/// A put of no bytes for the library, with this address and data.
+fn to_library((node, number): (u32, u64), address: u64, data: u64) -> Forged {
+    let library = u64::from(u32::MAX);
+    Forged { pause: 200_000, ..packet((1, 0), (node, number, 0), [library, library, address, 0, data], &[]) }
+}
+
+/// A host whose peer is a forger. It sends 8 KiB out of a longer buffer to rank 1, and posts a receive; returns the counters of
+/// its card, and the number of its calls that have ended.
+fn library(packets: Vec<Forged>) -> (Statistics, u32) {
+    let spec = Spec::load("apenet-v5", &[], SHIPPED).unwrap();
+    let (spec, _) = nicety_nic::read(&spec).unwrap();
+    let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node().link);
+    let (sim, recorder, host) = (world.sim(NodeId(0)), Recorder::off(), spec.node().host);
+    let memory = Rc::new(Memory::new(host.memory));
+    let cpus = Rc::new(Cpus::new(&sim, host, &recorder));
+    let log: nicety_nic::Log = Arc::new(|_| {});
+    let seat = nicety_nic::Seat {
+        sim: &sim,
+        nodes: 3,
+        ordered: true,
+        memory: &memory,
+        gpu: None,
+        cpus: &cpus,
+        port,
+        packet_payload: None,
+        eager: None,
+        uid: 0,
+        log: &log,
+        recorder: &recorder,
+    };
+    let card = spec.clone().install(seat).unwrap();
+    let buffer = memory.allocate(32_768).unwrap();
+    card.adopt(&buffer);
+    let ended = Rc::new(std::cell::Cell::new(0));
+    for sends in [true, false] {
+        let (card, cpus, node, recorder) = (card.clone(), cpus.clone(), sim.clone(), Recorder::off());
+        let (address, ended) = (buffer.address(), ended.clone());
+        sim.spawn(async move {
+            let path = std::cell::RefCell::new(Path::from(node.now()));
+            let caller = || nicety_nic::Caller { sim: &node, cpus: &cpus, recorder: &recorder, path: &path };
+            if sends {
+                let message = nicety_nic::Outgoing { to: 1, tag: 0, address, bytes: 8192 };
+                card.clone().send(caller(), message).await.unwrap();
+            } else {
+                let wanted =
+                    nicety_nic::Wanted { source: None, tag: None, address: address + 16_384, room: 10_000 };
+                let posted = card.clone().post_receive(caller(), wanted).await.unwrap();
+                card.clone().received(caller(), posted).await.unwrap();
+            }
+            ended.set(ended.get() + 1);
+        });
+    }
+    forger::send(&world, other, packets, 16);
+    world.run().unwrap_or_else(|error| panic!("{error}"));
+    let node = card.of::<nicety_nic::apenet::Node>().unwrap();
+    (node.card().statistics(), ended.get())
+}
+
+#[test]
+fn the_library_puts_no_more_than_its_message_and_to_its_receiver_alone() {
+    let cts = |number, node, address, length| to_library((node, number), address, 3u64 << 60 | length);
+    let forged = vec![cts(0, 1, 4096, 8193), cts(1, 2, 4096, 100), cts(2, 1, 0, 100)];
+    let (counted, ended) = library(forged.clone());
+    // The RTS alone.
+    assert_eq!((counted.packets_sent, counted.unusable, ended), (1, 3 + 32, 0));
+    let (counted, ended) = library([forged, vec![cts(3, 1, 4096, 5000)]].concat());
+    assert_eq!((counted.packets_sent, counted.unusable, ended), (1 + 2, 3 + 32, 1));
+}
+
+#[test]
+fn a_receive_does_not_end_before_its_bytes() {
+    // An RTS of 9000 bytes, and word that they have been put, of which none has come.
+    let rts = to_library((1, 0), 9000, 2u64 << 60 | 7 << 32);
+    let bytes = to_library((1, 1), 0, 4u64 << 60 | 7 << 32);
+    let (counted, ended) = library(vec![rts, bytes]);
+    // The other's RTS, and a CTS.
+    assert_eq!((counted.packets_sent, counted.unusable, ended), (2, 1 + 32, 0));
 }

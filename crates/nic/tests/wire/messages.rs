@@ -34,6 +34,7 @@ fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 
         let seat = Seat {
             sim: &sim,
             nodes: 2,
+            ordered: true,
             memory: &memory,
             gpu: None,
             cpus: &cpus,

@@ -28,7 +28,9 @@ use mix::Mix;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
 use nicety_kernel::{Config, Interrupt, RunError, World};
-use nicety_nic::{Card, CardReport, Design, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec};
+use nicety_nic::{
+    Card, CardReport, Design, FailureKind, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec,
+};
 use nicety_types::{Level, NodeId, Recorder, Time};
 use std::future::Future;
 use std::rc::Rc;
@@ -271,6 +273,7 @@ impl Cluster {
             let seat = Seat {
                 sim: &sim,
                 nodes,
+                ordered: topology.keeps_order(),
                 memory: &memory,
                 gpu: gpu.as_ref(),
                 cpus: &cpus,
@@ -343,7 +346,8 @@ impl Cluster {
     /// # Errors
     /// A program's own error first, since it is often why others wait; then a failed handler; then messages that a
     /// network with faults did not deliver; then a deadlock; then failures that no program noticed, unless they are
-    /// [allowed](ClusterConfig::allowed).
+    /// [allowed](ClusterConfig::allowed); then packets that were lost to cards whose programs go on as if they had come,
+    /// unless refused commands are allowed.
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
         for (card, rank) in self.cards.iter().zip(0..) {
@@ -368,6 +372,11 @@ impl Cluster {
                 let report = |(node, rank)| node_report(node, self.mix.name(rank));
                 let nodes: Vec<NodeReport> = found.map(report).collect();
                 verdict::check(&nodes, self.allowed, |rank| self.mix.label(rank))?;
+                if !self.allowed.has(FailureKind::Refused)
+                    && let Some(text) = undelivered::missed(&self.network, &self.cards)
+                {
+                    return Err(Error::Undelivered(text));
+                }
                 Ok(Run {
                     end: summary.end,
                     events: summary.events,

@@ -12,7 +12,16 @@ const LISTED: usize = 10;
 /// Undelivered messages, and why; none if the run need not fail for them. Without reliable transport only losses from
 /// failed links and nodes count, because a program may not need a packet that is lost by chance.
 pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
-    if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
+    if reliable(cards) == Some(true) {
+        given_up(network, cards)
+    } else {
+        lost_for_good(network, cards, false)
+    }
+}
+
+/// Lost or damaged packets, where a card's programs go on as if they had come; none if there are none.
+pub(crate) fn missed(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
+    cards.iter().any(|card| card.misses_packets()).then(|| lost_for_good(network, cards, true))?
 }
 
 /// Messages that cards gave up, with the fate of their packets since the last progress.
@@ -54,11 +63,11 @@ fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     Some(format!("{why}; {} not delivered{}", counted(lines.len() as u64, "message", true), listed(&lines)))
 }
 
-/// Packets lost for good because a link or node has failed.
-fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
+/// Packets lost for good because a link or node has failed; `all`: or for another reason.
+fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>], all: bool) -> Option<String> {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
-        if cause != Cause::Damaged {
+        if all || cause != Cause::Damaged {
             causes.add(from, to, cause, times);
         }
     }
@@ -66,7 +75,7 @@ fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
         Some(_) => "transport.reliable is false",
         None => "cards of this design never do",
     };
-    let failed = causes.0.iter().any(|(_, failure, _)| *failure);
+    let failed = causes.0.iter().any(|(_, failure, _)| all || *failure);
     let lines: Vec<String> = network.lost_packets().iter().map(ToString::to_string).collect();
     let total: u64 = causes.0.iter().map(|(.., times)| times).sum();
     let count = counted(total, "packet", true);

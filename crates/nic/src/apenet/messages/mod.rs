@@ -29,6 +29,7 @@ use super::{ApenetError, Card, Endpoint, LIBRARY};
 use crate::design::CardError;
 use crate::messages::{Arrival, Wanted};
 use crate::parts::Matching;
+use crate::programs::RefusedCommand;
 use nicety_kernel::{Credits, Signal};
 use nicety_types::{NodeId, Path, Stage};
 use receive::finish;
@@ -82,15 +83,33 @@ enum How {
 struct Coming {
     receiving: Rc<Receiving>,
     arrival: Arrival,
+    /// Bytes that its sender is to put.
+    length: u64,
     _lease: Option<Lease>,
 }
 
 /// A long message at its sender.
-#[derive(Default)]
 struct Announced {
+    to: u32,
+    bytes: u64,
     /// Where its bytes go, and how many.
     cts: RefCell<Option<(u64, u32, Path)>>,
     sent: RefCell<Option<Path>>,
+}
+
+impl Coming {
+    /// Whether this event tells of its bytes.
+    fn is_whole(&self, event: &Event) -> bool {
+        let there = self.length == 0 || event.address == self.receiving.wanted.address;
+        there && event.bytes == self.length && !event.streaming
+    }
+}
+
+impl Announced {
+    /// Whether a CTS of this rank, for so many bytes at this address, may be its.
+    fn allows(&self, source: u32, address: u64, bytes: u64) -> bool {
+        source == self.to && bytes <= self.bytes && (bytes == 0 || address != 0)
+    }
 }
 
 /// Another host, or this one.
@@ -123,6 +142,8 @@ pub(in crate::apenet) struct Messenger {
     long: Cell<u32>,
     changed: Signal,
     failed: RefCell<Option<ApenetError>>,
+    /// Whether a program has heard of that.
+    told: Cell<bool>,
 }
 
 impl Messenger {
@@ -148,6 +169,7 @@ impl Messenger {
             long: Cell::new(0),
             changed: Signal::new(sim),
             failed: RefCell::default(),
+            told: Cell::new(false),
         });
         sim.spawn(messenger.clone().run());
         messenger
@@ -161,7 +183,32 @@ impl Messenger {
         self.peers.borrow_mut().entry(rank).or_insert_with(new).clone()
     }
 
+    /// The failure of the library if no program has heard of it, by a call that comes too late or none at all.
+    pub(super) fn unnoticed(&self) -> Option<RefusedCommand> {
+        let failed = self.failed.borrow();
+        let (code, place) = match failed.as_ref().filter(|_| !self.told.get())? {
+            ApenetError::Refused { why, node } => (why.name(), format!("by rank {node}")),
+            ApenetError::Rejected { why, node } => (why.name(), format!("a message of rank {node}")),
+            error => ("failed", error.to_string()),
+        };
+        Some(RefusedCommand {
+            command: "send",
+            code,
+            place: format!("{place}; no program has heard of it"),
+            times: 1,
+        })
+    }
+
+    /// Messages of `send` that no receive has taken: rank, tag and bytes of the first, and their number.
+    pub(super) fn unreceived(&self) -> Option<(u32, u32, u64, u64)> {
+        let matching = self.matching.borrow();
+        let mut messages = matching.messages();
+        let count = messages.len() as u64;
+        messages.next().map(|first| (first.source, first.tag, first.bytes, count))
+    }
+
     fn failure(&self) -> Option<CardError> {
+        self.told.set(true);
         self.failed
             .borrow()
             .as_ref()
@@ -237,6 +284,9 @@ impl Messenger {
                 self.card.count(|counted| counted.unusable += u64::from(unusable));
             }
             EventKind::Refused(_, why) => self.fail(ApenetError::Refused { why, node: event.peer.node.0 }),
+            EventKind::Rejected(why) if event.peer.process == LIBRARY => {
+                self.fail(ApenetError::Rejected { why, node: event.peer.node.0 });
+            }
             _ => {}
         }
     }
@@ -257,20 +307,22 @@ impl Messenger {
                 self.came(Came { source, tag: low, bytes: event.address, how: How::Long(id) }, &peer, path)
             }
             CTS if event.bytes == 0 => match self.announced.borrow().get(&id) {
-                Some(announced) => {
+                Some(announced) if announced.allows(source, event.address, low.into()) => {
                     announced.cts.replace(Some((event.address, low, path)));
                     self.changed.notify_all();
                     true
                 }
-                None => false,
+                _ => false,
             },
-            BYTES => match self.coming.borrow_mut().remove(&(source, id)) {
-                Some(Coming { receiving, arrival, .. }) => {
+            BYTES => {
+                let mut coming = self.coming.borrow_mut();
+                let whole = coming.get(&(source, id)).is_some_and(|coming| coming.is_whole(&event));
+                let ended = if whole { coming.remove(&(source, id)) } else { None };
+                if let Some(Coming { receiving, arrival, .. }) = ended {
                     finish(&receiving, Ok(arrival), path);
-                    true
                 }
-                None => false,
-            },
+                whole
+            }
             CREDIT if event.bytes == 0 => {
                 let credits = u64::from(low).min(peer.out.get());
                 peer.out.set(peer.out.get() - credits);

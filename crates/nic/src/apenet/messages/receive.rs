@@ -48,30 +48,46 @@ impl Messenger {
             let mut path = path;
             let (source, tag, bytes) = (came.source, came.tag, came.bytes);
             let arrival = Arrival { source, tag, bytes, room: receiving.wanted.room };
-            let brought = match came.how {
+            let taken = match came.how {
                 How::Eager(buffer) => own.bring_eager(&receiving, arrival, buffer, &mut path).await,
                 How::Long(id) => own.bring_long(&receiving, arrival, id, &mut path).await,
             };
-            if let Err(error) = brought {
+            if let Err(error) = taken {
                 finish(&receiving, Err(error), path);
             }
         });
     }
 
+    /// A receive that fails has taken its message all the same.
     async fn bring_eager(
+        self: &Rc<Self>,
+        receiving: &Rc<Receiving>,
+        arrival: Arrival,
+        buffer: u64,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let brought = self.copy_out(receiving, arrival, buffer, path).await;
+        finish(receiving, brought.map(|()| arrival), path.clone());
+        if arrival.bytes > 0 {
+            self.process.post_streaming(buffer, self.card.spec.messages.eager, path).await?;
+        }
+        self.taken(arrival.source, path).await
+    }
+
+    /// Copies a message out of its streaming buffer.
+    async fn copy_out(
         &self,
         receiving: &Rc<Receiving>,
         arrival: Arrival,
         buffer: u64,
         path: &mut Path,
     ) -> Result<(), CardError> {
-        let Arrival { source, bytes, room, .. } = arrival;
-        let (address, length) = (receiving.wanted.address, bytes.min(room));
+        let (address, length) = (receiving.wanted.address, arrival.bytes.min(arrival.room));
         if length > 0 && self.card.is_gpu(address) {
             // No CPU writes there: the card does, from one memory of the host to the other.
             let (own, id, lease) =
                 (self.card.node.0, self.number(), self.leases.lease(address, length, path).await?);
-            let coming = Coming { receiving: receiving.clone(), arrival, _lease: Some(lease) };
+            let coming = Coming { receiving: receiving.clone(), arrival, length, _lease: Some(lease) };
             self.coming.borrow_mut().insert((own, id), coming);
             self.put(own, buffer, address, length, data(BYTES, id, 0), path).await?;
             receiving.done.wait_until(|| receiving.ended.get()).await;
@@ -79,13 +95,10 @@ impl Messenger {
         } else if length > 0 {
             self.copy(buffer, address, length, path).await?;
         }
-        finish(receiving, Ok(arrival), path.clone());
-        if bytes > 0 {
-            self.process.post_streaming(buffer, self.card.spec.messages.eager, path).await?;
-        }
-        self.taken(source, path).await
+        Ok(())
     }
 
+    /// Registers the buffer of a receive, and asks for the bytes; for none if that fails, so that the sender goes on.
     async fn bring_long(
         &self,
         receiving: &Rc<Receiving>,
@@ -93,9 +106,18 @@ impl Messenger {
         id: u32,
         path: &mut Path,
     ) -> Result<(), CardError> {
-        let (address, length) = (receiving.wanted.address, arrival.bytes.min(arrival.room));
-        let lease = if length > 0 { Some(self.leases.lease(address, length, path).await?) } else { None };
-        let coming = Coming { receiving: receiving.clone(), arrival, _lease: lease };
+        let address = receiving.wanted.address;
+        let (mut length, mut lease) = (arrival.bytes.min(arrival.room), None);
+        if length > 0 {
+            match self.leases.lease(address, length, path).await {
+                Ok(registered) => lease = Some(registered),
+                Err(error) => {
+                    finish(receiving, Err(error.into()), path.clone());
+                    length = 0;
+                }
+            }
+        }
+        let coming = Coming { receiving: receiving.clone(), arrival, length, _lease: lease };
         self.coming.borrow_mut().insert((arrival.source, id), coming);
         self.put(arrival.source, 0, address, 0, data(CTS, id, length as u32), path).await?;
         self.taken(arrival.source, path).await

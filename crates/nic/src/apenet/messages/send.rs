@@ -61,9 +61,10 @@ impl Messenger {
         let Outgoing { to, tag, address, bytes } = message;
         let mut local = 0;
         if bytes > 0 {
-            self.free_copies.acquire(1).await.forget();
+            let free = self.free_copies.acquire(1).await;
             path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
             local = self.take_copy()?;
+            free.forget();
             self.copy(address, local, bytes, path).await?;
         }
         self.put(to, local, 0, bytes, data(EAGER, 0, tag), path).await
@@ -73,7 +74,8 @@ impl Messenger {
         let Outgoing { to, tag, address, bytes } = message;
         let lease = self.leases.lease(address, bytes, path).await?;
         let id = self.number();
-        let announced = Rc::new(Announced::default());
+        let (cts, sent) = (RefCell::default(), RefCell::default());
+        let announced = Rc::new(Announced { to, bytes, cts, sent });
         self.announced.borrow_mut().insert(id, announced.clone());
         self.put(to, 0, bytes, 0, data(RTS, id, tag), path).await?;
         self.until(|| announced.cts.borrow().is_some()).await?;

@@ -1,0 +1,118 @@
+//! Deadlock hints: messages that were refused or miss packets, lost events, events that no call takes, processes that have
+//! registered nothing.
+
+use super::design::Node;
+use super::wire::Kind;
+use super::{Card, LIBRARY};
+use crate::text::{LISTED, counted};
+use std::rc::Rc;
+
+/// All hints, as notes on a deadlock.
+pub(super) fn hints(nodes: &[(u32, Rc<Node>)]) -> String {
+    let of_card = |fact: fn(&Card) -> Vec<String>| {
+        move |(rank, node): &(u32, Rc<Node>)| -> Vec<(u32, String)> {
+            fact(node.card()).into_iter().map(|text| (*rank, text)).collect()
+        }
+    };
+    let facts = [refused, lost, incomplete, gets, queues].map(|fact| {
+        let all: Vec<(u32, String)> = nodes.iter().flat_map(of_card(fact)).collect();
+        listed(&all)
+    });
+    let unreceived: Vec<(u32, String)> =
+        nodes.iter().filter_map(|(rank, node)| unreceived(node).map(|text| (*rank, text))).collect();
+    facts.concat() + &listed(&unreceived)
+}
+
+fn listed(facts: &[(u32, String)]) -> String {
+    let line = |(rank, text): &(u32, String)| format!("\n  note: at rank {rank}, {text}");
+    let mut text: String = facts.iter().take(LISTED).map(line).collect();
+    if let more @ 1.. = facts.len().saturating_sub(LISTED) as u64 {
+        text += &format!("\n  note: and {more} more like that");
+    }
+    text
+}
+
+fn refused(card: &Card) -> Vec<String> {
+    let Some((header, why)) = *card.receive.first_refused.borrow() else { return Vec::new() };
+    let count = card.statistics().refused;
+    let what = match (header.kind, header.address) {
+        (Kind::Get, _) => "get",
+        (_, 0) => "send",
+        _ => "put",
+    };
+    let first = if count == 1 { "was refused:" } else { "were refused; the first was" };
+    let (bytes, from, to) = (header.bytes, header.from.node.0, process(header.to.process));
+    vec![format!(
+        "{} {first} a {what} of {bytes} bytes of rank {from} for {to}: {why}",
+        counted(count, "message")
+    )]
+}
+
+fn lost(card: &Card) -> Vec<String> {
+    let counted_here = card.statistics();
+    let events = (counted_here.events_lost > 0).then(|| {
+        let count = counted(counted_here.events_lost, "event");
+        format!(
+            "{count} found no room in a queue; raise events.entries or events.user, or take events more often"
+        )
+    });
+    let flushed = (counted_here.flushed > 0).then(|| {
+        let verb = if counted_here.flushed == 1 { "was" } else { "were" };
+        format!("{} {verb} dropped, as the receive side is flushed", counted(counted_here.flushed, "packet"))
+    });
+    events.into_iter().chain(flushed).collect()
+}
+
+/// Messages of which packets have not come.
+fn incomplete(card: &Card) -> Vec<String> {
+    let open = card.receive.open.borrow();
+    let of = |incoming: &Rc<super::receive::Incoming>| {
+        let (header, come) = (incoming.header, incoming.come.get());
+        let what = if header.kind == Kind::Reply { "the reply to a get" } else { "a message" };
+        format!("{come} of the {} bytes of {what} have come from rank {}", header.bytes, header.from.node.0)
+    };
+    open.values().map(of).collect()
+}
+
+/// Gets whose replies have not begun.
+fn gets(card: &Card) -> Vec<String> {
+    let gets = card.receive.gets.borrow();
+    let waiting = gets.values().filter(|get| !get.begun);
+    waiting
+        .map(|get| format!("a get of {} bytes from rank {} has no reply", get.bytes, get.peer.node.0))
+        .collect()
+}
+
+/// Events that wait for a call, and processes that wait and can be sent nothing.
+fn queues(card: &Card) -> Vec<String> {
+    let of = |(number, events, waits): (u32, std::collections::BTreeMap<&'static str, u64>, bool)| {
+        let names: Vec<String> = events.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        let kept = (!names.is_empty())
+            .then(|| format!("{} has events that no call takes: {}", process(number), names.join(", ")));
+        let nothing = (number != LIBRARY && waits && !card.translation.regions.has_any(number)).then(|| {
+            format!(
+                "{} waits for an event and has registered nothing: a put to it is refused",
+                process(number)
+            )
+        });
+        kept.into_iter().chain(nothing)
+    };
+    card.events.queued().into_iter().flat_map(of).collect()
+}
+
+/// Messages of `send` without a receive.
+fn unreceived(node: &Node) -> Option<String> {
+    let (source, tag, bytes, count) = node.messenger.unreceived()?;
+    let (first, verb) = if count == 1 { (":", "is") } else { (", the first", "are") };
+    let count = counted(count, "message");
+    Some(format!(
+        "{count} {verb} there that no recv has taken{first} one of {bytes} bytes from rank {source}, tag {tag}"
+    ))
+}
+
+fn process(number: u32) -> String {
+    match number {
+        LIBRARY => "the library of send and recv".to_owned(),
+        _ => format!("process {number}"),
+    }
+}

@@ -1,0 +1,93 @@
+//! Messages that miss a packet: given up, and reported at both ends as refused.
+//!
+//! A card sends nothing again. That a packet was lost shows when a later one of its message comes, or, where packets of a node
+//! come in the order in which they were sent, when its next message begins.
+
+use super::error::Refusal;
+use super::event::{Event, EventKind};
+use super::receive::{Getting, Incoming};
+use super::wire::{Kind, Repr};
+use super::{Card, Operation};
+use nicety_types::{MessageId, Path};
+use std::rc::Rc;
+
+/// Messages of a node that may be incomplete at a time where messages pass each other on the way.
+const INCOMPLETE: usize = 64;
+
+impl Card {
+    /// Reports the message of a packet before which another one was lost. `known` is the message if its beginning has come.
+    /// Returns whether it is one.
+    pub(super) fn tell_lost(self: &Rc<Card>, known: Option<&Incoming>, header: &Repr, path: &Path) -> bool {
+        match known {
+            Some(incoming) => {
+                let lost = incoming.skips_to(header);
+                if lost {
+                    self.abandon(incoming, path);
+                }
+                lost
+            }
+            None if header.offset == 0 => false,
+            None if header.kind == Kind::Put => {
+                let lost = self.note(header);
+                if lost {
+                    self.count(|counted| counted.abandoned += 1);
+                    let address = match header.address {
+                        0 => 0,
+                        address => address.wrapping_sub(header.offset.into()),
+                    };
+                    self.refuse(header, (address, false), Refusal::Lost, path);
+                }
+                lost
+            }
+            None => {
+                let awaited =
+                    self.receive.gets.borrow().get(&header.data).is_some_and(|get| get.awaits(header));
+                if awaited {
+                    self.count(|counted| counted.abandoned += 1);
+                    self.lose_get(header.data, header.message(), Refusal::Lost, path);
+                }
+                awaited
+            }
+        }
+    }
+
+    /// Gives up messages of a node whose last packets were lost, since a later one begins: a node sends its puts one after
+    /// another, and replies to one get after another.
+    pub(super) fn give_up(self: &Rc<Card>, begins: &Repr, path: &Path) {
+        let from = begins.from.node;
+        let of_node =
+            MessageId { source: from, sequence: 0 }..=MessageId { source: from, sequence: u64::MAX };
+        let open: Vec<Rc<Incoming>> = {
+            let open = self.receive.open.borrow();
+            let of_kind = open.range(of_node).filter(|(_, other)| other.header.kind == begins.kind);
+            of_kind.map(|(_, incoming)| incoming.clone()).collect()
+        };
+        let kept = if self.ordered { 0 } else { INCOMPLETE - 1 };
+        for incoming in &open[..open.len().saturating_sub(kept)] {
+            self.abandon(incoming, path);
+        }
+    }
+
+    /// Gives up a message.
+    fn abandon(self: &Rc<Card>, incoming: &Incoming, path: &Path) {
+        self.receive.open.borrow_mut().remove(&incoming.header.message());
+        if incoming.refused.replace(true) {
+            return;
+        }
+        self.count(|counted| counted.abandoned += 1);
+        self.refuse_incoming(incoming, Refusal::Lost, path);
+        if incoming.header.kind == Kind::Put {
+            self.tell_in_order(incoming.header.from.node);
+        }
+    }
+
+    /// A get of this node fails here, and its process is told; `reply` is the message that was to bring its bytes.
+    pub(super) fn lose_get(self: &Rc<Card>, number: u64, reply: MessageId, why: Refusal, path: &Path) {
+        self.count(|counted| counted.refused += 1);
+        let Some(get) = self.forget_get(number) else { return };
+        let kind = EventKind::Refused(Operation(number), why);
+        let Getting { peer, process, address, bytes, .. } = get;
+        let event = Event { kind, peer, address, bytes, data: 0, streaming: false };
+        self.complete(process, event, reply, path.clone());
+    }
+}
