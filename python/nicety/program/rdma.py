@@ -66,8 +66,8 @@ class RdmaEvent:
         streaming: whether the bytes are in a streaming buffer.
         operation: the operation of this process that the event ends, if it ends one.
         reason: why, of what was refused: `unregistered`, `foreign` (registered by another process), `no streaming
-            buffer`, `too long` for the next streaming buffer, `busy`, `no process` (of that number, for a message of no bytes), or
-            `lost` (a packet of it).
+            buffer`, `too long` for the next streaming buffer, `busy`, `no process` (of that number, for a message of no
+            bytes), or `lost` (a packet of it).
     """
 
     kind: RdmaEventKind
