@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, stamp};
 use crate::error::Error;
-use crate::frame::{ACK, FIN, RST, SYN, TCP, TcpHeader};
+use crate::frame::{ACK, FIN, RST, SYN, TCP, TcpHeader, before};
 use crate::stack::ListenerId;
 use crate::watch::Watch;
 use nicety_types::Time;
@@ -31,6 +31,10 @@ pub(crate) struct Connection {
     pub listener: Option<ListenerId>,
     /// Is counted among those of its listener whose handshake has begun.
     pub is_begun: bool,
+    /// Whether the peer's end of the stream was received, and the bytes before it that were not read when smoltcp
+    /// began to wait for late segments: it forgets them afterwards.
+    pub finished: bool,
+    pub rest: VecDeque<u8>,
     /// Packets with room for the frame's header.
     pub replies: VecDeque<Vec<u8>>,
     pub mac: Option<(u64, [u8; 6])>,
@@ -42,6 +46,8 @@ pub(crate) struct Connection {
     /// When the peer was heard last, or begun to be waited for; set while something is waited for.
     pub waiting_since: Option<Time>,
     pub fin_at: Option<Time>,
+    /// Is to send its end, which waits for the peer to have all before it.
+    pub ends_later: bool,
     /// Where smoltcp has no timer although there is something to send.
     pub rescue_at: Option<Time>,
     pub buffers: usize,
@@ -96,6 +102,8 @@ impl Connection {
             error: None,
             listener: None,
             is_begun: false,
+            finished: false,
+            rest: VecDeque::new(),
             replies: VecDeque::new(),
             mac: None,
             ready: false,
@@ -103,6 +111,7 @@ impl Connection {
             armed: None,
             waiting_since: None,
             fin_at: None,
+            ends_later: false,
             rescue_at: None,
             buffers: setup.send + setup.receive,
             receive_buffer: setup.receive,
@@ -132,6 +141,14 @@ impl Connection {
         self.sockets.get(self.handle)
     }
 
+    /// Takes what was not read out of smoltcp's hands.
+    pub fn keep_unread(&mut self) {
+        let mut rest = vec![0; self.view().recv_queue()];
+        if let Ok(read) = self.socket().recv_slice(&mut rest) {
+            self.rest.extend(&rest[..read]);
+        }
+    }
+
     /// Whether smoltcp has forgotten the connection.
     pub fn is_gone(&self) -> bool {
         let socket = self.view();
@@ -143,6 +160,18 @@ impl Connection {
             self.replies.pop_front();
         }
         self.replies.push_back(packet);
+    }
+
+    /// Sends the end of the stream behind what is in the buffer.
+    ///
+    /// Where the peer has ended too, that waits until all of it is acknowledged: after its end, smoltcp takes no update
+    /// of a window that has closed, and no duplicate acknowledgements.
+    pub fn end(&mut self) {
+        let socket = self.view();
+        self.ends_later = socket.state() == State::CloseWait && socket.send_queue() > 0;
+        if !self.ends_later {
+            self.socket().close();
+        }
     }
 
     /// Whether bytes, a SYN or a FIN are on their way or wait for their turn.
@@ -200,6 +229,7 @@ impl Connection {
                 self.reply(more);
             }
         }
+        self.take_acknowledgement(engine, now, tcp, (state, queued), taken.readable);
         let socket = self.view();
         let after = socket.state();
         taken.acknowledged = queued.saturating_sub(socket.send_queue());
@@ -220,6 +250,36 @@ impl Connection {
         self.watch.took(taken.readable, fin);
         taken.lost_more = self.watch.acknowledged(now, taken.acknowledged, !embryo(after), fin_acked);
         taken
+    }
+
+    /// Gives smoltcp the acknowledgement of a segment that it has refused for its sequence number. After a timeout it
+    /// numbers its own acknowledgements from where it sends again, below what the peer has: two ends that both send
+    /// again would refuse each other's for ever.
+    fn take_acknowledgement(
+        &mut self,
+        engine: &mut Engine,
+        now: Time,
+        tcp: &TcpHeader,
+        before_it: (State, usize),
+        readable: usize,
+    ) {
+        let (socket, una) = (self.view(), self.watch.unacknowledged());
+        let refused = (socket.state(), socket.send_queue()) == before_it;
+        let new = before(una, tcp.ack) && !before(una.wrapping_add(self.watch.outstanding()), tcp.ack);
+        let synchronized =
+            !matches!(before_it.0, State::Closed | State::Listen | State::SynSent | State::SynReceived);
+        if refused
+            && new
+            && synchronized
+            && tcp.flags & (SYN | RST | ACK) == ACK
+            && let Some(expected) = self.watch.expected()
+        {
+            let seq = expected.wrapping_add(readable as u32);
+            let fields = Fields { seq, ack: tcp.ack, flags: ACK, window: tcp.window };
+            let (mut packet, mut answer) = (Vec::with_capacity(60), Vec::new());
+            write_segment(&mut packet, self.remote, self.local, &fields);
+            engine.input(now, &packet, &mut self.sockets, &mut answer);
+        }
     }
 
     /// Has the first segment that is not acknowledged sent again. Whether something was done about it.

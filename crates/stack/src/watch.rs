@@ -185,6 +185,12 @@ impl Watch {
         }
     }
 
+    /// How long smoltcp is left alone with what seems to be stuck: doubled each time, up to beyond its longest timeout,
+    /// since duplicates put off its probe of a closed window.
+    pub fn patience(&self, min_rto: Duration) -> Duration {
+        min_rto * (1 << self.backoff.min(7))
+    }
+
     /// The probe's time has come.
     pub fn probed(&mut self) {
         self.backoff += 1;

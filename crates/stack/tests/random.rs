@@ -111,6 +111,11 @@ fn run(case: &Case) -> u64 {
         ..spec(n)
     };
     let mut net = Net::of([with(1), with(2)]);
+    // Three lost questions in a row are a host that cannot be reached.
+    for (end, other) in [(0, 2), (1, 1)] {
+        net.ends[end].add_neighbour(at(other, 0).ip(), [2, 0, 0, 0, 0, other]);
+        net.ends[end].add_neighbour(at6(other, 0).ip(), [2, 0, 0, 0, 0, other]);
+    }
     net.faults = case.faults;
     net.draw = Draw(case.seed);
     net.gap = 800;

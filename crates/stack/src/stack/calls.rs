@@ -5,11 +5,11 @@
 //! [`Arrival`]: super::Arrival
 
 use super::{ConnectionId, EPHEMERAL, Listener, ListenerId, Stack};
-use crate::connection::{Connection, has_finished};
+use crate::connection::Connection;
 use crate::error::Error;
 use crate::spec::Options;
 use nicety_types::Time;
-use smoltcp::socket::tcp::{RecvError, State};
+use smoltcp::socket::tcp::State;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
@@ -130,6 +130,9 @@ impl Stack {
         if let Some(error) = connection.error {
             return Err(error);
         }
+        if connection.ends_later {
+            return Err(Error::BrokenPipe);
+        }
         let socket = connection.socket();
         let sent = match socket.state() {
             State::SynSent | State::SynReceived | State::Listen => return Err(Error::NotConnected),
@@ -145,18 +148,21 @@ impl Stack {
     /// As [`Stack::send`]; bytes that came before a reset can be read.
     pub fn recv(&mut self, now: Time, id: ConnectionId, bytes: &mut [u8]) -> Result<usize, Error> {
         let connection = self.held(id)?;
-        let error = connection.error;
+        let (error, finished) = (connection.error, connection.finished);
+        if !connection.rest.is_empty() {
+            return std::io::Read::read(&mut connection.rest, bytes).map_err(|_| Error::Invalid);
+        }
         let socket = connection.socket();
         if matches!(socket.state(), State::SynSent | State::SynReceived | State::Listen) {
             return Err(Error::NotConnected);
         }
         let read = match socket.recv_slice(bytes) {
             Ok(0) if bytes.is_empty() => return Ok(0),
-            Ok(0) if has_finished(socket.state()) => return Ok(0),
+            Ok(0) if finished && error.is_none() => return Ok(0),
             Ok(0) => return Err(error.unwrap_or(Error::WouldBlock)),
             Ok(read) => read,
-            Err(RecvError::Finished) => return error.map_or(Ok(0), Err),
-            Err(RecvError::InvalidState) => return Err(error.unwrap_or(Error::NotConnected)),
+            Err(_) if finished && error.is_none() => return Ok(0),
+            Err(_) => return Err(error.unwrap_or(Error::NotConnected)),
         };
         self.settle(now, id, None);
         Ok(read)
@@ -175,7 +181,7 @@ impl Stack {
         if matches!(socket.state(), State::SynSent | State::Listen | State::Closed) {
             return Err(Error::NotConnected);
         }
-        socket.close();
+        connection.end();
         self.settle(now, id, None);
         Ok(())
     }
@@ -192,7 +198,7 @@ impl Stack {
         if socket.can_recv() {
             socket.abort();
         } else {
-            socket.close();
+            connection.end();
         }
         self.settle(now, id, None);
         Ok(())
@@ -225,7 +231,8 @@ impl Stack {
     /// # Errors
     /// [`Error::BadHandle`].
     pub fn readable(&self, id: ConnectionId) -> Result<usize, Error> {
-        Ok(self.look(id)?.view().recv_queue())
+        let connection = self.look(id)?;
+        Ok(connection.view().recv_queue() + connection.rest.len())
     }
 
     /// Bytes for which the send buffer has room; none where nothing can be sent.
@@ -234,7 +241,11 @@ impl Stack {
     /// [`Error::BadHandle`].
     pub fn writable(&self, id: ConnectionId) -> Result<usize, Error> {
         let socket = self.look(id)?.view();
-        Ok(if socket.may_send() { socket.send_capacity() - socket.send_queue() } else { 0 })
+        Ok(if socket.may_send() && !self.look(id)?.ends_later {
+            socket.send_capacity() - socket.send_queue()
+        } else {
+            0
+        })
     }
 
     /// Bytes sent or to be sent that the peer has not acknowledged.

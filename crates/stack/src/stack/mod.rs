@@ -264,6 +264,9 @@ impl Stack {
     /// the error if it is over.
     fn settle(&mut self, now: Time, id: ConnectionId, why: Option<Error>) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.ends_later {
+            connection.end();
+        }
         let (before, state) = (connection.last, connection.view().state());
         connection.last = state;
         if before != state {
@@ -299,7 +302,7 @@ impl Stack {
             make_ready(&mut self.ready, id, connection);
         }
         if wish != Wish::Now && connection.is_stuck(wish != Wish::Never) {
-            let at = *connection.rescue_at.get_or_insert(now + spec.min_rto);
+            let at = *connection.rescue_at.get_or_insert(now + connection.watch.patience(spec.min_rto));
             due = due.map_or(Some(at), |d| Some(d.min(at)));
         } else {
             connection.rescue_at = None;
@@ -329,6 +332,10 @@ impl Stack {
             } else if state != State::Closed && connection.held {
                 self.events.push_back(Event::Connected(id));
             }
+        }
+        connection.finished |= has_finished(state);
+        if state == State::TimeWait {
+            connection.keep_unread();
         }
         if has_finished(state) && !has_finished(before) && connection.held {
             self.events.push_back(Event::Finished(id));

@@ -157,7 +157,8 @@ impl Net {
         if self.draw.hits(faults.lost) || self.filter.as_mut().is_some_and(|lose| lose(from, &frame)) {
             return;
         }
-        if self.draw.hits(faults.damaged) {
+        // ARP has no checksum of its own: a link's frame check sequence is all that protects it.
+        if self.draw.hits(faults.damaged) && frame[12..14] != [8, 6] {
             let bit = self.draw.below(frame.len() as u64 * 8) as usize;
             frame[bit / 8] ^= 1 << (bit % 8);
         }
