@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         QueueReport,
         RdmaReport,
     )
+    from nicety.show.captures import Capture
     from nicety.show.stages import Breakdown
     from nicety.show.tables import Table
     from nicety.studies import reproduce
@@ -67,6 +68,7 @@ __all__ = [
     "ApplicationReport",
     "Breakdown",
     "Buffer",
+    "Capture",
     "CardMemory",
     "Channel",
     "ChannelReport",
@@ -136,6 +138,7 @@ _HOMES = {
     "ApplicationReport": "nicety.shared.reports",
     "Breakdown": "nicety.show.stages",
     "Buffer": "nicety.program.buffers",
+    "Capture": "nicety.show.captures",
     "CardMemory": "nicety.program.channels.processes",
     "Channel": "nicety.program.channels.channel",
     "ChannelReport": "nicety.shared.reports",

@@ -163,7 +163,9 @@ fn measure(
     environment: &Environment<'_>,
 ) -> Result<Row, Error> {
     let interrupt = environment.interrupt.clone().map(Into::into);
-    let mut cluster = Cluster::new(ClusterConfig { interrupt, ..ClusterConfig::new(2, card.clone()) })?;
+    let capture = environment.capture_of(format_args!("{processes} processes"));
+    let mut cluster =
+        Cluster::new(ClusterConfig { interrupt, capture, ..ClusterConfig::new(2, card.clone()) })?;
     let &Request { size, messages, .. } = request;
     let depth = WINDOW.min(spec.limits.sends.min(spec.limits.receives).into()).min(messages);
     let begun = Rc::new(RefCell::new(Time::ZERO));

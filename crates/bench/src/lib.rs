@@ -389,6 +389,7 @@ fn measure(
                     seed: request.seed,
                     interrupt: environment.interrupt.clone().map(Into::into),
                     log: environment.log.clone(),
+                    capture: environment.capture_of(point_name(mode, size)),
                     allowed: Allowed::ALL,
                     recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
                     ..cluster_of(card, peer.as_ref(), nodes)

@@ -177,7 +177,9 @@ struct Costs {
 
 fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Costs, Error> {
     let interrupt = environment.interrupt.clone().map(Into::into);
-    let mut cluster = Cluster::new(ClusterConfig { interrupt, ..ClusterConfig::new(2, card.clone()) })?;
+    let capture = environment.capture_of(format_args!("{size} B"));
+    let mut cluster =
+        Cluster::new(ClusterConfig { interrupt, capture, ..ClusterConfig::new(2, card.clone()) })?;
     let measured = Rc::new(Cell::new(None));
     let result = measured.clone();
     cluster.program(0, async move |host: Host| {

@@ -21,6 +21,7 @@ fn latency(topology: &str, size: u64) -> Result<Report, Error> {
         compiled: &Compiled::new(),
         log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
+        capture: None,
         progress: &|_, _| {},
     };
     run(&Request::from_json(&request.to_string())?, &environment)

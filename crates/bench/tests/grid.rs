@@ -7,7 +7,10 @@ use std::sync::Arc;
 fn measure(request: &Request) -> Result<Report, Error> {
     let (compiled, progress) = (nicety::Compiled::default(), |_, _| {});
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
-    grid::run(request, &Environment { compiled: &compiled, log, interrupt: None, progress: &progress })
+    grid::run(
+        request,
+        &Environment { compiled: &compiled, log, interrupt: None, capture: None, progress: &progress },
+    )
 }
 
 fn on(benchmark: Benchmark, nics: &[&str], grid: &str, sizes: &[u64]) -> Request {

@@ -7,7 +7,10 @@ use std::sync::Arc;
 fn report(request: &Request) -> Result<Report, Error> {
     let compiled = Compiled::new();
     let log: nicety::Log = Arc::new(|line| panic!("{line:?}"));
-    run(request, &Environment { compiled: &compiled, log, interrupt: None, progress: &|_, _| {} })
+    run(
+        request,
+        &Environment { compiled: &compiled, log, interrupt: None, capture: None, progress: &|_, _| {} },
+    )
 }
 
 #[test]

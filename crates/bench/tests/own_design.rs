@@ -71,8 +71,11 @@ fn a_program_sends_and_receives_whatever_comes_first() {
 fn report(request: &Request) -> bench::Report {
     let (compiled, progress) = (Compiled::default(), |_, _| {});
     let log: nicety::Log = Arc::new(|line| panic!("nothing prints: {line}"));
-    bench::run(request, &Environment { compiled: &compiled, log, interrupt: None, progress: &progress })
-        .unwrap()
+    bench::run(
+        request,
+        &Environment { compiled: &compiled, log, interrupt: None, capture: None, progress: &progress },
+    )
+    .unwrap()
 }
 
 #[test]

@@ -8,7 +8,13 @@ fn measured(request: &Request) -> Result<Report, Error> {
     let compiled = Compiled::new();
     run(
         request,
-        &Environment { compiled: &compiled, log: Arc::new(|_| {}), interrupt: None, progress: &|_, _| {} },
+        &Environment {
+            compiled: &compiled,
+            log: Arc::new(|_| {}),
+            interrupt: None,
+            capture: None,
+            progress: &|_, _| {},
+        },
     )
 }
 

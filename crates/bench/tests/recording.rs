@@ -19,6 +19,7 @@ fn a_benchmark_hands_over_its_first_point() {
         compiled: &Compiled::new(),
         log: Arc::new(|_| {}),
         interrupt: None,
+        capture: None,
         progress: &|_, _| {},
     };
     for (mode, by) in [("rdma", Starter::Host), ("portals4", Starter::Trigger)] {

@@ -24,6 +24,7 @@ fn latency(topology: &str, sizes: &[u64], overrides: &[&str]) -> Result<Report, 
         compiled: &Compiled::new(),
         log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
+        capture: None,
         progress: &|_, _| {},
     };
     run(&request, &environment)

@@ -19,6 +19,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
             compiled: &Compiled::new(),
             log: Arc::new(|line| panic!("nothing prints: {line}")),
             interrupt: None,
+            capture: None,
             progress: &|_, _| {},
         },
     )

@@ -9,8 +9,10 @@
 //! - [`Faults`] are injected on links, by chance or by script.
 //! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels, and a [`Torus`]
 //!   has a router at every host.
+//! - [`Network::capture`] keeps the packets that links carry.
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
 
+mod capture;
 mod fat_tree;
 mod faults;
 mod lane;
@@ -27,6 +29,7 @@ mod topology;
 mod torus;
 mod transit;
 
+pub use capture::{Captured, CapturedLink, Fate};
 pub use fat_tree::{FatTree, UpRouting};
 pub use faults::{
     Cause, FaultStatistics, Faults, FaultsError, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates,

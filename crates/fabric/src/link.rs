@@ -1,11 +1,13 @@
 //! Links: two wires between two nodes, and each end's view of the other.
 
+use crate::capture::{Fate, Tap};
 use crate::faults::{Faults, Injector, Place, Verdict};
 use crate::protocol::{Course, Framing, Resending};
 use crate::transit::{Span, Transit};
 use crate::{Channel, LinkSpec, Symbol};
 use nicety_kernel::{Sim, WireRx, WireTx, World};
 use nicety_types::{Account, Duration, NodeId, Stage, Time};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// When a packet is given to the node at the end of a link.
@@ -37,9 +39,27 @@ pub(crate) struct Line {
     delivery: Delivery,
     /// Whether it is inside a node, where no fault strikes.
     inner: bool,
-    faults: Option<Rc<Injector>>,
+    /// Where its packets are watched, or the network injects faults.
+    watch: Option<Box<Watch>>,
     /// Where the link has a protocol that sends again.
     resending: Option<Box<Resending>>,
+}
+
+/// What meets every packet of a line; few have any.
+#[derive(Default)]
+struct Watch {
+    faults: Option<Rc<Injector>>,
+    /// Keeps its packets for a capture.
+    tap: Option<Rc<Tap>>,
+}
+
+impl Watch {
+    /// A packet's first byte goes out at `time`.
+    fn keep(&self, packet: &Transit, time: Time, fate: Fate) {
+        if let Some(tap) = &self.tap {
+            tap.keep(packet, time, fate);
+        }
+    }
 }
 
 /// The use that a packet makes of its link.
@@ -82,7 +102,7 @@ impl Line {
         let resending =
             resend.map(|resend| Box::new(Resending::new(&sim, wire.link(), resend, spec.latency)));
         let further = further.into();
-        let line = Line { wire, further, delivery: far.delivery, inner, faults: None, resending };
+        let line = Line { wire, further, delivery: far.delivery, inner, watch: None, resending };
         (line, Incoming { packets: incoming, credits })
     }
 
@@ -100,13 +120,23 @@ impl Line {
     pub(crate) fn inject(&mut self, faults: &Faults, from: NodeId, hosts: u32) -> Option<Rc<Injector>> {
         let (from, to) = self.direction(from, hosts)?;
         let bit_errors = self.resending.as_ref().is_some_and(|resending| resending.has_bit_errors());
-        self.faults = Injector::new(faults, self.wire.link(), (from, to), bit_errors);
-        self.faults.clone()
+        let faults = Injector::new(faults, self.wire.link(), (from, to), bit_errors);
+        if faults.is_some() || self.watch.is_some() {
+            self.watch.get_or_insert_default().faults.clone_from(&faults);
+        }
+        faults
+    }
+
+    /// Keeps its packets in as much memory as `left` says; nothing where it is inside a node.
+    pub(crate) fn capture(&mut self, left: &Rc<Cell<u64>>, from: NodeId, hosts: u32) -> Option<Rc<Tap>> {
+        let tap = Rc::new(Tap::new(self.direction(from, hosts)?, left.clone()));
+        self.watch.get_or_insert_default().tap = Some(tap.clone());
+        Some(tap)
     }
 
     /// Whether a packet may be duplicated, and its copy be delivered.
     pub(crate) fn duplicates(&self) -> bool {
-        self.resending.is_none() && self.faults.as_ref().is_some_and(|faults| faults.duplicates())
+        self.resending.is_none() && self.faults().is_some_and(Injector::duplicates)
     }
 
     /// Gives a packet to the wire, to come out as `span` says.
@@ -114,13 +144,19 @@ impl Line {
         if let Some(resending) = &self.resending {
             return self.send_checked(resending, packet, span, wire);
         }
-        let Some(faults) = &self.faults else {
+        let Some(watch) = &self.watch else {
             self.give(packet, span);
             return Sent::DONE;
         };
-        let start = Time::from_ps(span.head.ps() - self.wire.min_latency().ps());
+        let start = self.start(span);
+        let Some(faults) = &watch.faults else {
+            watch.keep(&packet, start, Fate::default());
+            self.give(packet, span);
+            return Sent::DONE;
+        };
         let intact = faults.duplicates().then(|| Box::new(packet.share()));
-        let Verdict { lost, delay, again, .. } = faults.judge(packet.inside(), start);
+        let Verdict { lost, damaged, delay, again } = faults.judge(packet.inside(), start);
+        watch.keep(&packet, start, Fate { lost: lost.is_some(), damaged, late: delay, again: false });
         if lost.is_some() {
             self.lose(&packet, span.tail);
             return Sent::DONE;
@@ -138,7 +174,7 @@ impl Line {
         let first = [span.head, span.tail].map(|time| Time::from_ps(time.ps() - latency.ps()));
         let course = resending.course(
             &mut packet,
-            self.faults.as_deref(),
+            (self.faults(), self.watch.as_ref().and_then(|watch| watch.tap.as_deref())),
             wire.bytes,
             (first[0], first[1]),
             wire.occupied,
@@ -169,11 +205,23 @@ impl Line {
 
     /// Gives the copy of a packet to the wire.
     pub(crate) fn repeat(&self, packet: Transit, span: Span) -> Sent {
-        if let Some(faults) = &self.faults {
-            faults.duplicated();
+        if let Some(watch) = &self.watch {
+            if let Some(faults) = &watch.faults {
+                faults.duplicated();
+            }
+            watch.keep(&packet, self.start(span), Fate { again: true, ..Fate::default() });
         }
         self.give(packet, span);
         Sent::DONE
+    }
+
+    fn faults(&self) -> Option<&Injector> {
+        self.watch.as_ref()?.faults.as_deref()
+    }
+
+    /// When the first byte goes out of a packet that comes out as `span` says.
+    fn start(&self, span: Span) -> Time {
+        Time::from_ps(span.head.ps() - self.wire.min_latency().ps())
     }
 
     fn give(&self, packet: Transit, Span { head, tail, slowest }: Span) {

@@ -1,5 +1,6 @@
 //! A node's end of a link.
 
+use crate::capture::Tap;
 use crate::faults::{Faults, Injector, Place};
 use crate::link::{Held, Incoming, Line, Use};
 use crate::meter::{Meter, PortStatistics};
@@ -278,6 +279,16 @@ impl Port {
     /// Injects faults on the transmit path, where `faults` has any for it, in a network of so many hosts.
     pub(crate) fn inject(&mut self, faults: &Faults, hosts: u32) -> Option<Rc<Injector>> {
         self.outgoing.inject(faults, self.sim.node(), hosts)
+    }
+
+    /// Keeps the packets of the transmit path in as much memory as `left` says.
+    pub(crate) fn capture(&mut self, left: &Rc<Cell<u64>>, hosts: u32) -> Option<Rc<Tap>> {
+        self.outgoing.capture(left, self.sim.node(), hosts)
+    }
+
+    /// The node whose end it is.
+    pub(crate) fn node(&self) -> NodeId {
+        self.sim.node()
     }
 
     /// The two ends of the transmit path; none where it is inside the node.

@@ -7,6 +7,7 @@
 //! is known by its number and discarded, and a late packet holds up those behind it.
 
 use crate::LinkSpec;
+use crate::capture::{Fate, Tap};
 use crate::faults::{Cause, Injector};
 use crate::transit::Transit;
 use nicety_kernel::{Rng, Sim};
@@ -158,11 +159,16 @@ impl Resending {
     pub(crate) fn course(
         &self,
         packet: &mut Transit,
-        faults: Option<&Injector>,
+        (faults, tap): (Option<&Injector>, Option<&Tap>),
         bytes: u64,
         (mut begin, mut end): (Time, Time),
         again: Duration,
     ) -> Course {
+        let keep = |packet: &Transit, time, fate| {
+            if let Some(tap) = tap {
+                tap.keep(packet, time, fate);
+            }
+        };
         let mut resent = 0;
         loop {
             let verdict = faults.map(|faults| faults.judge_checked(begin));
@@ -174,9 +180,11 @@ impl Resending {
                 }
                 None => {
                     let late = verdict.as_ref().map_or(Duration::ZERO, |verdict| verdict.delay);
+                    keep(packet, begin, Fate { again: resent > 0, late, ..Fate::default() });
                     let copy = match (faults, verdict) {
                         (Some(faults), Some(verdict)) if verdict.again => {
                             faults.duplicated();
+                            keep(packet, end + late, Fate { again: true, ..Fate::default() });
                             again
                         }
                         _ => Duration::ZERO,
@@ -184,6 +192,8 @@ impl Resending {
                     return Course { begin, end, free: end + late + copy, resent, late: Some(late) };
                 }
             };
+            let damaged = cause == Cause::BitErrors;
+            keep(packet, begin, Fate { lost: !damaged, damaged, again: resent > 0, late: Duration::ZERO });
             if let Some(faults) = faults {
                 faults.failed_transmission(cause, resent < self.resend.retries);
             }

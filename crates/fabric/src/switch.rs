@@ -17,6 +17,7 @@
 //! wire at once, with the instants at which it will begin and end. A packet costs one event, and a credit one
 //! where a packet waits for it: otherwise credits are collected only when those at hand have been used.
 
+use crate::capture::Tap;
 use crate::faults::{Faults, Injector, Place};
 use crate::lane::{InputBuffer, Lane, Memory, Waiting};
 use crate::link::{Held, Line, Sent, Use};
@@ -26,7 +27,7 @@ use crate::transit::{Span, Trace, Transit};
 use crate::{Channel, LinkEnd, PortStatistics, Route, Routing, Symbol};
 use nicety_kernel::{Handler, Preparation, Sim, Units, WireRx, prefetch};
 use nicety_types::{Account, Duration, Gap, NodeId, Occupancy, Recorder, Resource, Stage, Time};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -154,6 +155,12 @@ impl Switch {
     pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
         let outputs = &mut self.inside.ports.borrow_mut().outputs;
         outputs.iter_mut().filter_map(|output| output.line.inject(faults, self.node(), hosts)).collect()
+    }
+
+    /// Keeps the packets of the transmit paths of its ports in as much memory as `left` says.
+    pub(crate) fn capture(&self, left: &Rc<Cell<u64>>, hosts: u32) -> Vec<Rc<Tap>> {
+        let outputs = &mut self.inside.ports.borrow_mut().outputs;
+        outputs.iter_mut().filter_map(|output| output.line.capture(left, self.node(), hosts)).collect()
     }
 
     /// Whether its buffers are empty, and the credits that it spends are back.

@@ -1,5 +1,6 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
+use crate::capture::{CapturedLink, Tap};
 use crate::faults::{Cause, FaultStatistics, Faults, FaultsError, Injector, LostPacket, Place};
 use crate::link::{link_between, loopback};
 use crate::meter::{Meter, NetworkStatistics};
@@ -9,6 +10,8 @@ use crate::{
 };
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::rc::Rc;
@@ -163,7 +166,7 @@ impl Topology {
             Topology::Torus(torus) => (ports, switches) = torus.build(world, hosts, spec)?,
         }
         let meters = ports.iter().map(Port::meter).collect();
-        let mut network = Network { hosts: meters, switches, faults: Vec::new() };
+        let mut network = Network { hosts: meters, switches, faults: Vec::new(), taps: Vec::new() };
         let links = hosts.iter().map(|host| &host.1).chain([&spec.link]);
         if links.map(|link| link.protocol).any(|protocol| protocol.has_bit_errors()) {
             network.inject(&Faults::default(), &mut ports).expect("no link is named");
@@ -218,6 +221,7 @@ pub struct Network {
     hosts: Vec<Meter>,
     switches: Vec<Switch>,
     faults: Vec<Rc<Injector>>,
+    taps: Vec<Rc<Tap>>,
 }
 
 impl Network {
@@ -234,6 +238,24 @@ impl Network {
         self.faults = ports.iter_mut().filter_map(|port| port.inject(faults, hosts)).collect();
         self.faults.extend(self.switches.iter().flat_map(|switch| switch.inject(faults, hosts)));
         Ok(())
+    }
+
+    /// Keeps the packets that links carry from now on, in `memory` bytes, of which every node has the same share; `ports` are
+    /// those of its hosts, by rank. Links inside a node are left out.
+    pub fn capture(&mut self, memory: u64, ports: &mut [Port]) {
+        let hosts = ports.len() as u32;
+        let nodes = ports.iter().map(Port::node).chain(self.switches.iter().map(Switch::node));
+        let mut left: BTreeMap<NodeId, Rc<Cell<u64>>> = nodes.map(|node| (node, Rc::default())).collect();
+        let share = memory / left.len().max(1) as u64;
+        left.values_mut().for_each(|left| left.set(share));
+        self.taps = ports.iter_mut().filter_map(|port| port.capture(&left[&port.node()], hosts)).collect();
+        let of_switch = |switch: &Switch| switch.capture(&left[&switch.node()], hosts);
+        self.taps.extend(self.switches.iter().flat_map(of_switch));
+    }
+
+    /// Takes the packets kept so far: the directions of links that carried any, those of hosts first.
+    pub fn captured(&self) -> Vec<CapturedLink> {
+        self.taps.iter().map(|tap| tap.take()).filter(|link| !link.is_empty()).collect()
     }
 
     /// Packets that were lost, in the order of time: of each direction of a link the first hundred that were lost by

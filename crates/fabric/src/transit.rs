@@ -65,6 +65,11 @@ impl Transit {
         &mut self.packet
     }
 
+    /// The same, to be read.
+    pub(crate) fn packet(&self) -> &Packet {
+        &self.packet
+    }
+
     /// The packet, with the time up to its last byte accounted for.
     pub(crate) fn end(self, slowest: Stage, tail: Time) -> Parcel {
         let Transit { mut packet, trace, .. } = self;

@@ -106,6 +106,11 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         format!("packets of design {}", self.design().name())
     }
 
+    /// The format of its packets in a capture.
+    fn link_layer(&self) -> LinkLayer {
+        LinkLayer::Own
+    }
+
     /// Most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
     fn packet_payload(&self) -> Option<u64> {
         None
@@ -122,6 +127,18 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// When the spec does not fit this node.
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError>;
+}
+
+/// The format of packets on a card's link, as tools for captures know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLayer {
+    /// The design's own.
+    Own,
+    /// Frames of Ethernet, from the destination's address on.
+    Ethernet {
+        /// Bytes at the end of a packet's header that are the frame's checksum, and no part of a capture.
+        checksum: usize,
+    },
 }
 
 /// A type of one design.

@@ -23,7 +23,8 @@ mod text;
 
 pub use counters::{CardCounts, CardReport, Counters};
 pub use design::{
-    Card, CardError, CardSpec, Design, OfDesign, Seat, WrongDesign, designs, read, register, stages,
+    Card, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat, WrongDesign, designs, read, register,
+    stages,
 };
 pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand};

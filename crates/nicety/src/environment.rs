@@ -1,10 +1,11 @@
 //! The environment of a benchmark or an application, and the identification of cards in reports.
 
-use crate::Log;
 use crate::cards::Card;
+use crate::{Capture, Log};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,8 +21,17 @@ pub struct Environment<'e> {
     pub log: Log,
     /// When another thread sets it, the run ends.
     pub interrupt: Option<Arc<AtomicBool>>,
+    /// Takes the packets of links, of all runs.
+    pub capture: Option<Capture>,
     /// Called before the first row and after each with the number of rows done and their total.
     pub progress: &'e dyn Fn(usize, usize),
+}
+
+impl Environment<'_> {
+    /// The capture for a run, with this as its label.
+    pub fn capture_of(&self, label: impl fmt::Display) -> Option<Capture> {
+        self.capture.as_ref().map(|capture| capture.labelled(label.to_string()))
+    }
 }
 
 /// The inputs that reproduce a report.

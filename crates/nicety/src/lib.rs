@@ -33,6 +33,7 @@
 //! # Ok::<(), nicety::Error>(())
 //! ```
 
+mod capture;
 pub mod cards;
 mod cluster;
 pub mod commands;
@@ -44,6 +45,7 @@ pub mod record;
 pub mod report;
 pub mod sources;
 
+pub use capture::{Capture, CapturedRun};
 pub use cluster::{
     Allowed, Cluster, ClusterConfig, Failure, LargeCluster, NetworkStatistics, NodeReport, Noise,
     PortStatistics, Run, SwitchStatistics, Topology,
@@ -68,8 +70,8 @@ pub use nicety_nic::spin::{
     Handlers, HpuMemoryId, Printed, State, Unusable,
 };
 pub use nicety_nic::{
-    CardReport, CardSpec, Design, FailureKind, Log, LogLine, Logged, ProgramFailure, RefusedCommand, apenet,
-    nfp, qnix, spin,
+    CardReport, CardSpec, Design, FailureKind, LinkLayer, Log, LogLine, Logged, ProgramFailure,
+    RefusedCommand, apenet, nfp, qnix, spin,
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};

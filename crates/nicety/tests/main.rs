@@ -1,5 +1,6 @@
 //! All tests of the crate except the counts of allocations, in one binary, which links faster than many.
 
+mod capture;
 mod faults;
 mod interfaces;
 mod itself;

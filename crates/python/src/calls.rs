@@ -1,5 +1,6 @@
 //! Functions from texts to texts.
 
+use crate::capture;
 use crate::errors::{broken, guarded};
 use crate::tables::Recording;
 use nicety::{Compiled, Environment};
@@ -204,7 +205,8 @@ pub type Benchmark<R> =
     dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
 
 /// Runs a benchmark in a thread of its own, and gives its report as JSON. Calls `progress(done, total)` as it goes
-/// on; Ctrl-C ends it. With `record` it gives the recording of its first point as well.
+/// on; Ctrl-C ends it. With `record` it gives the recording of its first point as well. The capture of this thread has its
+/// runs.
 pub fn measure<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
@@ -216,12 +218,13 @@ pub fn measure<R: Serialize + Send + 'static>(
     let (tell, told) = channel();
     // Python's lock is released during the wait, so this must be shareable.
     let told = Mutex::new(told);
-    let stop = interrupt.clone();
+    let (stop, capture) = (interrupt.clone(), capture::current());
     let worker = std::thread::spawn(move || {
         let environment = Environment {
             compiled: &elfs,
             log: Arc::new(print_line),
             interrupt: Some(stop),
+            capture,
             // After an interrupt there is no receiver.
             progress: &|done, total| {
                 let _ = tell.send((done, total));

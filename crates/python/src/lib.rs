@@ -4,6 +4,7 @@
 //! A user's extension module, with designs of its own, is built from this one: see [`stand_in`].
 
 mod calls;
+mod capture;
 mod channels;
 mod errors;
 mod grid;
@@ -43,6 +44,8 @@ mod _native {
         bench, bench_plan, faults_check, handler_sources, hpu_run, line_rate_plan, line_rate_run, spec_check,
         spec_show, specs, version,
     };
+    #[pymodule_export]
+    use crate::capture::Capture;
     #[pymodule_export]
     use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]

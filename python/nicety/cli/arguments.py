@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from nicety.cli.options import Capture
 from nicety.errors import InputError
 from nicety.shared.checks import U64, Names, Numbers, Overrides, shown
 from nicety.shared.options import Argument, arguments_of
@@ -139,6 +142,7 @@ def command(
     *requests: type,
     text: str | None = None,
     more: Callable[..., Any] | None = None,
+    captures: bool = False,
 ) -> None:
     """Add a command. Its options are the arguments of requests, and the parameters of `act` and `more`.
 
@@ -149,25 +153,53 @@ def command(
         requests: TypedDicts, as in `nicety.shared.options`.
         text: what it says of itself, where that is not the first request's docstring.
         more: makes what `act` gets as `output`, of options that several commands have.
+        captures: whether it has runs, whose links can be captured.
     """
     own, common = signature(act), signature(more) if more else {}
     own.pop("output", None)
     taken = [CommandOption(each, name) for request in requests for each in _of(request, name)]
 
     def run(**given: Any) -> None:
-        output = {"output": more(**{option: given.pop(option) for option in common})} if more else {}
-        asked = {option.argument.name: option.read(given.pop(option.argument.name)) for option in taken}
-        act(**given, **{key: value for key, value in asked.items() if value is not None}, **output)
+        with captured(given.pop("links"), given.values()) if captures else nullcontext():
+            output = {"output": more(**{option: given.pop(option) for option in common})} if more else {}
+            asked = {option.argument.name: option.read(given.pop(option.argument.name)) for option in taken}
+            act(**given, **{key: value for key, value in asked.items() if value is not None}, **output)
 
     first = [parameter for parameter in own.values() if parameter.default is inspect.Parameter.empty]
     rest = [parameter for parameter in own.values() if parameter.default is not inspect.Parameter.empty]
-    parameters = [*first, *(option.parameter() for option in taken), *rest, *common.values()]
+    links = inspect.Parameter("links", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Capture)
+    last = [*common.values(), *([links] if captures else [])]
+    parameters = [*first, *(option.parameter() for option in taken), *rest, *last]
     named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # typer reads it
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
     about = requests[0].__doc__ or "" if text is None else text
     about = about.partition("\n    Attributes:")[0]
     group.command(name, help=inspect.cleandoc(about))(run)
+
+
+@contextmanager
+def captured(path: Path | None, others: Iterable[Any]) -> Iterator[None]:
+    """Captures the links of runs in a file, if there is one.
+
+    Args:
+        path: the file.
+        others: the other options, among which are the command's other files.
+
+    Raises:
+        InputError: the file cannot be written, or is another one's as well.
+    """
+    if path is None:
+        yield
+        return
+    from nicety.cli.output import recording_notes
+    from nicety.show import captures
+
+    captures.check_capture(f"--capture {path}", path)
+    if any(isinstance(other, Path) and other.resolve() == path.resolve() for other in others):
+        raise InputError(f"--capture {path}: the command has another use for this file; name another one")
+    with recording_notes(), captures.Capture(path):
+        yield
 
 
 def _of(request: type, command: str) -> list[Argument]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nicety.errors import InputError
-from nicety.shared.files import PICTURES, write_whole
+from nicety.shared.files import PICTURES, check_place, write_whole
 from nicety.show.tables import check_arrow, csv_text, report_table, write_arrow
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Files:
         for option, path in named.items():
             if path is None:
                 continue
-            _check_place(option, path)
+            check_place(f"{option} {path}", path)
             other = places.setdefault(path.resolve(), option)
             if other != option:
                 raise InputError(f"{option} {path}: {other} writes there already; name another file")
@@ -67,13 +66,3 @@ class Files:
             from nicety.show.axes import save
 
             save(figure(), self.plot)
-
-
-def _check_place(option: str, path: Path) -> None:
-    folder = path.parent
-    if path.is_dir():
-        raise InputError(f"{option} {path}: this is a folder; name a file in it")
-    if not folder.is_dir():
-        raise InputError(f"{option} {path}: there is no folder {folder}; make it first")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise InputError(f"{option} {path}: it may not be written; name a file elsewhere")

@@ -96,6 +96,10 @@ TraceScale = Annotated[
         help="Unit of the timeline's ticks; ps cuts nothing off. Default ns.",
     ),
 ]
+Capture = Annotated[
+    Path | None,
+    typer.Option("--capture", metavar="FILE.pcapng", help="Write the packets of all links, for Wireshark and tshark."),
+]
 AllowFailures = Annotated[
     str | None,
     typer.Option(

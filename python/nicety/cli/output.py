@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from nicety.cli.streams import can_write
@@ -48,6 +50,25 @@ def print_json(document: Any) -> None:
 def note(text: str) -> None:
     """Tell the user something on stderr."""
     sys.stderr.write(f"nicety: {printable_text(text)}\n")
+
+
+@contextlib.contextmanager
+def recording_notes() -> Iterator[None]:
+    """Tells of a recording that is not whole as a note; other warnings are shown as ever."""
+    from nicety.show.traces import RecordingWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RecordingWarning)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, RecordingWarning):
+                note(str(message))
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 _MOST = 8

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from nicety.cli.arguments import command
 from nicety.cli.options import Json, Seed
 
 
@@ -45,4 +46,4 @@ def _reproduce(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("reproduce")(_reproduce)
+    command(app, "reproduce", _reproduce, text=_reproduce.__doc__, captures=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,7 +41,7 @@ def _run(
 ) -> None:
     """Run a program on one card or several, and tabulate what it returns."""
     from nicety.cli.files import Files
-    from nicety.cli.output import print_json, with_report
+    from nicety.cli.output import print_json, recording_notes, with_report
     from nicety.cli.progress import progress
     from nicety.errors import InputError, RunError
     from nicety.program.script import program_csv, program_text, run_program
@@ -56,7 +54,7 @@ def _run(
         raise InputError(f"--trace {files.trace}: a timeline is of one card; name one with --nic")
     # Stdout is the document's alone.
     prints = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
-    with _notes(), progress("running") as bar, prints:
+    with recording_notes(), progress("running") as bar, prints:
         try:
             report, failed = with_report(
                 run_program,
@@ -83,26 +81,6 @@ def _run(
         raise failed
 
 
-@contextlib.contextmanager
-def _notes() -> Iterator[None]:
-    """Tells of a recording that is not whole as a note; the program's own warnings are shown as ever."""
-    from nicety.cli.output import note
-    from nicety.show.traces import RecordingWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RecordingWarning)
-        usual = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, RecordingWarning):
-                note(str(message))
-            else:
-                usual(message, category, *place, **more)
-
-        warnings.showwarning = show
-        yield
-
-
 def _tell_lost(report: ProgramReport) -> None:
     """Report messages and frames that were dropped."""
     from nicety.cli.output import note
@@ -125,4 +103,4 @@ def _tell_lost(report: ProgramReport) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "run", _run, ProgramOptions, text=_run.__doc__)
+    command(app, "run", _run, ProgramOptions, text=_run.__doc__, captures=True)

@@ -40,6 +40,25 @@ def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None =
         raise InputError(f"{fspath(path)!r}: cannot write it ({error})") from error
 
 
+def check_place(label: str, path: Path) -> None:
+    """Refuse a file that could not be written.
+
+    Args:
+        label: names the file in errors.
+        path: the file.
+
+    Raises:
+        InputError: it is a folder, has none, or may not be written.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise InputError(f"{label}: this is a folder; name a file in it")
+    if not folder.is_dir():
+        raise InputError(f"{label}: there is no folder {folder}; make it first")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise InputError(f"{label}: it may not be written; name a file elsewhere")
+
+
 def check_folder(folder: Path) -> None:
     """Find out whether files can be made in a folder, and leave nothing there.
 

@@ -131,6 +131,7 @@ impl Point<'_> {
             seed,
             interrupt: self.environment.interrupt.clone().map(Into::into),
             log: self.environment.log.clone(),
+            capture: self.environment.capture_of(format_args!("{} B", self.size)),
             recording: if first && self.recorded.is_some() { Level::Everything } else { Level::Summary },
             ..ClusterConfig::new(1, self.card.clone())
         })

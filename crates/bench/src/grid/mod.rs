@@ -160,6 +160,7 @@ fn measure(
         seed: request.seed,
         interrupt: environment.interrupt.clone().map(Into::into),
         log: environment.log.clone(),
+        capture: environment.capture_of(format_args!("{size} B")),
         breakdown: false,
         ..ClusterConfig::new(nodes, card.clone())
     };

@@ -40,6 +40,7 @@ impl Rig<'_> {
             seed: self.request.seed,
             interrupt: Some(stop.clone().into()),
             log: self.environment.log.clone(),
+            capture: self.environment.capture_of(format_args!("packets of {} B", self.packet_bytes)),
             allowed: Allowed::ALL,
             recording: if recorded.is_some() { Level::Everything } else { Level::Packets },
             recorded_rows: (packets * ROWS_A_PACKET) as usize,

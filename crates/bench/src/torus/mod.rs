@@ -13,7 +13,7 @@ use crate::figures::Spread;
 use channels::ChannelLoads;
 use load::Load;
 use nicety::cards::Card;
-use nicety::{CardManifest, Environment, Error, VERSION};
+use nicety::{Capture, CardManifest, Environment, Error, VERSION};
 use pattern::Pattern;
 use request::Resolved;
 use schemars::JsonSchema;
@@ -155,9 +155,10 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             for &load in &resolved.loads {
                 let tell = |part: usize| (environment.progress)(rows.len() * PARTS + part, total);
                 let experiment = resolved.experiment(card, pattern, load, request);
-                let row =
-                    watched(experiment, environment, tell).and_then(|found| row(nic, experiment, found));
                 let place = || format!("{nic}, {} at load {load}", pattern.name());
+                let capture = environment.capture_of(place());
+                let row = watched(experiment, environment, capture, tell)
+                    .and_then(|found| row(nic, experiment, found));
                 rows.push(row.map_err(|error| error.inside(&place()))?);
             }
             saturation.push(saturation_of(nic, pattern, loads, &rows[first..]));
@@ -191,6 +192,7 @@ impl Resolved {
 fn watched(
     experiment: Experiment,
     environment: &Environment<'_>,
+    capture: Option<Capture>,
     tell: impl Fn(usize),
 ) -> Result<Measured, Error> {
     let (now, interrupt) = (Arc::new(AtomicU64::new(0)), environment.interrupt.clone());
@@ -198,7 +200,7 @@ fn watched(
     let (done, waiting) = channel::<()>();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
-            let measured = experiment.run(interrupt.map(Into::into), &now);
+            let measured = experiment.run(interrupt.map(Into::into), capture.as_ref(), &now);
             drop(done);
             measured
         });

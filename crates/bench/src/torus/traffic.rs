@@ -8,7 +8,7 @@
 
 use super::load::Load;
 use super::pattern::{Destinations, Pattern};
-use nicety::Error;
+use nicety::{Capture, CapturedRun, Error, LinkLayer};
 use nicety_fabric::{
     Channel, HeaderBytes, Label, NetworkSpec, Packet, Port, Symbol, Topology, Torus, TorusShape,
 };
@@ -78,16 +78,24 @@ struct Observer {
 }
 
 impl Experiment {
-    /// Runs it; `now` is told how far it has come, in picoseconds.
+    /// Runs it; `now` is told how far it has come, in picoseconds, and `capture` takes what links carry.
     ///
     /// # Errors
     /// A deadlock, a lost packet, or an interrupt.
-    pub(super) fn run(self, interrupt: Option<Interrupt>, now: &Arc<AtomicU64>) -> Result<Measured, Error> {
+    pub(super) fn run(
+        self,
+        interrupt: Option<Interrupt>,
+        capture: Option<&Capture>,
+        now: &Arc<AtomicU64>,
+    ) -> Result<Measured, Error> {
         let Experiment { torus, shape, network, pattern, .. } = self;
         let mut world: World<Symbol> =
             World::new(Config { seed: self.seed, shards: 1, interrupt, max_time: None });
         let nodes: Vec<NodeId> = (0..shape.hosts()).map(|_| world.add_node()).collect();
-        let (ports, _network) = Topology::Torus(torus).build(&mut world, &nodes, &network)?;
+        let (mut ports, mut network) = Topology::Torus(torus).build(&mut world, &nodes, &network)?;
+        if let Some(capture) = capture {
+            network.capture(capture.memory(), &mut ports);
+        }
         let end = Time::ZERO + self.warmup + self.window;
         let observer = Rc::new(Observer {
             shape,
@@ -105,7 +113,7 @@ impl Experiment {
             latencies: RefCell::default(),
             astray: Cell::new(None),
         });
-        let spacing = self.load.spacing(network.link.serialisation(self.packet).ps());
+        let spacing = self.load.spacing(self.network.link.serialisation(self.packet).ps());
         let mut senders = 0;
         for (&node, port) in nodes.iter().zip(ports) {
             let (sim, port) = (world.sim(node), Rc::new(port));
@@ -118,10 +126,19 @@ impl Experiment {
             source.sim.clone().spawn_program(format!("source {}", node.0), source.run(observer.clone()));
         }
         observer.measuring.set(senders);
-        world.run().map_err(|error| match error {
+        let ended = world.run().map_err(|error| match error {
             RunError::Interrupted { .. } => Error::Interrupted,
             error => Error::Deadlock(error.to_string()),
-        })?;
+        });
+        let captured = capture.map_or(Ok(()), |capture| {
+            capture.append(&CapturedRun {
+                description: format!("{} routers, topology {torus}, seed {}", shape.hosts(), self.seed),
+                layer: LinkLayer::Own,
+                end: world.now(),
+                links: &network.captured(),
+            })
+        });
+        ended.and(captured)?;
         observer.verify()?;
         Ok(Measured {
             senders,

@@ -149,7 +149,8 @@ impl Injector {
     /// decided.
     pub(crate) fn judge(&self, packet: &mut Packet, start: Time) -> Verdict {
         let state = &mut *self.state.borrow_mut();
-        let (verdict, damage) = self.draw(state, start);
+        let (mut verdict, damage) = self.draw(state, start);
+        verdict.damaged = false;
         if let Some(cause) = verdict.lost {
             state.statistics.lost += 1;
             state.note(self.lost(packet, start, cause), packet.is_control());
@@ -159,6 +160,7 @@ impl Injector {
             let header = packet.header.as_slice().len() as u64;
             let length = header + packet.payload.len();
             if length > 0 {
+                verdict.damaged = true;
                 state.statistics.corrupted += 1;
                 state.note(self.lost(packet, start, Cause::Damaged), packet.is_control());
                 match at % length {

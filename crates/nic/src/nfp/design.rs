@@ -1,10 +1,11 @@
 //! The flow processor's implementation of the card design seam.
 
 use crate::counters::{CardCounts, CardReport, Counters};
-use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
+use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::nfp::spec::read_processor;
 use crate::nfp::stages;
+use crate::nfp::wire::CHECKSUM;
 use crate::nfp::{
     Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
 };
@@ -137,6 +138,10 @@ impl CardSpec for NfpSpec {
 
     fn registers(&self) -> Option<u64> {
         Some(self.node.host.memory / 4)
+    }
+
+    fn link_layer(&self) -> LinkLayer {
+        LinkLayer::Ethernet { checksum: CHECKSUM }
     }
 
     fn protocol(&self) -> String {

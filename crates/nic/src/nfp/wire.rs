@@ -13,6 +13,8 @@ use nicety_types::{NodeId, Payload, Segment};
 
 /// Bytes of a header without the checksum.
 const HEADER: usize = 14;
+/// Bytes of the checksum, at the end of the header here.
+pub(super) const CHECKSUM: usize = 4;
 /// From this value on the last field is an EtherType, not a length.
 const LEAST_TYPE: u16 = 0x600;
 
@@ -55,7 +57,7 @@ impl Frame {
 
     /// The bytes on the wire, of a frame with this payload.
     pub fn emit(&self, payload: &Payload) -> HeaderBytes {
-        HeaderBytes::emitted(HEADER + 4, |bytes| {
+        HeaderBytes::emitted(HEADER + CHECKSUM, |bytes| {
             let (header, sum) = bytes.split_at_mut(HEADER);
             header[..6].copy_from_slice(&self.destination.0);
             header[6..12].copy_from_slice(&self.source.0);

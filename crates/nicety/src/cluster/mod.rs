@@ -19,6 +19,7 @@ pub(crate) use verdict::failures;
 pub use verdict::{Allowed, Failure};
 
 use crate::Error;
+use crate::capture::{Capture, CapturedRun};
 use crate::cards::Card as LoadedCard;
 use crate::error::{END_OF_TIME, failure_lines};
 use crate::host::{Failed, Host, HostParts};
@@ -27,7 +28,7 @@ use machine::Gauge;
 use mix::Mix;
 use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
-use nicety_kernel::{Config, Interrupt, RunError, World};
+use nicety_kernel::{Config, Interrupt, RunError, Summary, World};
 use nicety_nic::{
     Card, CardReport, Design, FailureKind, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec,
 };
@@ -73,6 +74,8 @@ pub struct ClusterConfig {
     /// Most rows that each node keeps in each table of a recording; later rows are only counted. A message takes
     /// about 200 bytes, a packet 300, and every other row 120.
     pub recorded_rows: usize,
+    /// Takes the packets of the network's links.
+    pub capture: Option<Capture>,
 }
 
 /// Default for the rows that a node keeps in each table.
@@ -98,6 +101,7 @@ impl ClusterConfig {
             breakdown: true,
             recording: Level::Summary,
             recorded_rows: RECORDED_ROWS,
+            capture: None,
         }
     }
 
@@ -163,6 +167,8 @@ pub struct Run {
 pub struct Cluster {
     world: World<Symbol>,
     network: Network,
+    /// With the description of the run.
+    capture: Option<(Capture, String)>,
     mix: Mix,
     recording: Level,
     /// The recorder of each node.
@@ -207,6 +213,7 @@ impl Cluster {
             breakdown,
             recording,
             recorded_rows,
+            capture,
         } = config;
         let mix = Mix::of(cards, nodes)?;
         // Settings shared by all hosts come from the first one's card.
@@ -240,6 +247,11 @@ impl Cluster {
         let links: Vec<_> = ids.iter().map(|&id| (id, mix.card(id.0).spec.node().link)).collect();
         let (mut ports, mut network) = topology.build_for(&mut world, &links, &parts)?;
         network.inject(&faults, &mut ports)?;
+        let capture = capture.map(|capture| {
+            network.capture(capture.memory(), &mut ports);
+            let hosts = if nodes == 1 { "1 host" } else { &format!("{nodes} hosts") };
+            (capture, format!("{hosts} with {}, topology {topology}, seed {seed}", mix.names()))
+        });
         let barriers = Launcher::install(&mut world, &ids, around.barrier);
         let mut recorders: Vec<(NodeId, Recorder)> = Vec::new();
         let mut recorder_of = |node: NodeId| {
@@ -299,6 +311,7 @@ impl Cluster {
         Ok(Cluster {
             world,
             network,
+            capture,
             mix,
             recording,
             recorders,
@@ -347,9 +360,25 @@ impl Cluster {
     /// A program's own error first, since it is often why others wait; then a failed handler; then messages that a
     /// network with faults did not deliver; then a deadlock; then failures that no program noticed, unless they are
     /// [allowed](ClusterConfig::allowed); then packets that were lost to cards whose programs go on as if they had come,
-    /// unless refused commands are allowed.
+    /// unless refused commands are allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
+    /// be written is the last of errors.
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
+        let captured = self.write_capture();
+        self.conclude(outcome).and_then(|run| captured.map(|()| run))
+    }
+
+    fn write_capture(&self) -> Result<(), Error> {
+        let Some((capture, description)) = &self.capture else { return Ok(()) };
+        capture.append(&CapturedRun {
+            description: description.clone(),
+            layer: self.mix.card(0).spec.link_layer(),
+            end: self.world.now(),
+            links: &self.network.captured(),
+        })
+    }
+
+    fn conclude(&mut self, outcome: Result<Summary, RunError>) -> Result<Run, Error> {
         for (card, rank) in self.cards.iter().zip(0..) {
             let lines = card.lines_left_out();
             if lines > 0 {

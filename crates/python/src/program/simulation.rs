@@ -5,6 +5,7 @@ use super::handle::Calls;
 use super::running::{Isa, Run, Running, Watch};
 use super::thread::{Coroutine, End};
 use crate::calls::{print_line, tell_large, text};
+use crate::capture;
 use crate::errors::{RunError, broken, guarded, raised};
 use crate::tables::Recording;
 use nicety::cards::{self, Card};
@@ -105,7 +106,7 @@ impl Simulation {
         Ok(Simulation { number, config, fault_notes: Mutex::default() })
     }
 
-    /// Runs programs to their end: a coroutine on each of these hosts.
+    /// Runs programs to their end: a coroutine on each of these hosts. The capture of this thread has the packets.
     fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
         let built = Built::take(self.number);
         let watch = built.as_ref().map_or_else(Watch::new, |built| built.watch.clone());
@@ -117,11 +118,12 @@ impl Simulation {
         let begun: Vec<_> = begun.collect();
         let ends: Vec<End> = begun.iter().map(|(.., end)| end.clone()).collect();
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            let mut cluster = match built {
-                Some(built) => built.cluster,
-                None => {
+            let mut cluster = match (built, capture::current()) {
+                (Some(built), None) => built.cluster,
+                (built, capture) => {
+                    drop(built);
                     let interrupt = Some(watch.interrupt());
-                    Cluster::new(ClusterConfig { interrupt, ..self.config.clone() })?
+                    Cluster::new(ClusterConfig { interrupt, capture, ..self.config.clone() })?
                 }
             };
             let loaded = Loaded::default();

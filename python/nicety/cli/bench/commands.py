@@ -205,4 +205,4 @@ _GRID: dict[types.GridBenchmark, str] = {
 for _program, _text in _GRID.items():
     add(bench, _program, partial(_grid, _program), types.GridOptions, text=_text, traces=False)
 add(bench, "torus", _torus, types.TorusOptions, traces=False)
-add(bench, "pcsa", _contexts, types.ContextOptions, traces=False)
+add(bench, "pcsa", _contexts, types.ContextOptions, traces=False, captures=False)

@@ -91,6 +91,7 @@ def add(
     *requests: type,
     text: str | None = None,
     traces: bool = True,
+    captures: bool = True,
 ) -> None:
     """Add a command that measures: one of `nicety.cli.arguments.command`, whose `act` gets an `Output` as well.
 
@@ -101,5 +102,6 @@ def add(
         requests: TypedDicts of its options.
         text: what it says of itself, where that is not the first request's docstring.
         traces: whether it can write a timeline.
+        captures: whether it has links.
     """
-    command(group, name, act, *requests, text=text, more=_output if traces else _untraced)
+    command(group, name, act, *requests, text=text, more=_output if traces else _untraced, captures=captures)

@@ -1,0 +1,155 @@
+//! The packets that links carried, kept for a file.
+//!
+//! Each direction of a link between two nodes has a [`Tap`] where packets enter it, if the network is
+//! [captured](crate::Network::capture). A node's taps share a budget of memory, so that what is kept does not depend on
+//! shards; the packets after the first that does not fit are counted.
+
+use crate::faults::Place;
+use crate::transit::Transit;
+use crate::{Channel, Label};
+use nicety_types::{Duration, Segment, Time};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Most bytes of header and payload that are kept of a packet: the longest that tools read.
+const LONGEST: u64 = 1 << 18;
+
+/// What became of a packet on a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// It does not arrive.
+    pub lost: bool,
+    /// Bits were flipped. Its bytes are the damaged ones, except on a link that checks packets, which has them as they were sent.
+    pub damaged: bool,
+    /// It was on the link before: the link has sent it again, or the network has duplicated it.
+    pub again: bool,
+    /// Its delay beyond the link's latency.
+    pub late: Duration,
+}
+
+/// A packet that a link carried.
+#[derive(Clone, Debug)]
+pub struct Captured<'c> {
+    /// When its first byte went out.
+    pub time: Time,
+    /// Its route and its name.
+    pub label: Label,
+    /// Its flow control on this link.
+    pub channel: Channel,
+    /// What became of it.
+    pub fate: Fate,
+    /// The header.
+    pub header: &'c [u8],
+    /// The payload up to its first phantom byte; not more than 256 KiB with the header.
+    pub payload: &'c [u8],
+    /// Length of the whole payload in bytes.
+    pub length: u64,
+}
+
+/// The packets that one direction of a link carried.
+#[derive(Clone, Debug)]
+pub struct CapturedLink {
+    /// The node where it begins.
+    pub from: Place,
+    /// The node where it ends.
+    pub to: Place,
+    /// Packets that were not kept, because the node's budget of memory was used up.
+    pub left_out: u64,
+    rows: Vec<Row>,
+    bytes: Vec<u8>,
+}
+
+/// A packet, whose bytes are those of the link from `start` on.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    time: Time,
+    label: Label,
+    channel: Channel,
+    fate: Fate,
+    start: usize,
+    header: usize,
+    kept: usize,
+    length: u64,
+}
+
+impl CapturedLink {
+    /// How many packets were kept.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether the link has carried nothing.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.left_out == 0
+    }
+
+    /// When the first byte of a packet went out, by its number.
+    ///
+    /// # Panics
+    /// When there is no such packet.
+    pub fn time(&self, number: usize) -> Time {
+        self.rows[number].time
+    }
+
+    /// A packet, by its number: they are in the order in which they were given to the link.
+    ///
+    /// # Panics
+    /// When there is no such packet.
+    pub fn packet(&self, number: usize) -> Captured<'_> {
+        let Row { time, label, channel, fate, start, header, kept, length } = self.rows[number];
+        let (header, payload) = self.bytes[start..start + header + kept].split_at(header);
+        Captured { time, label, channel, fate, header, payload, length }
+    }
+}
+
+/// Keeps the packets that one direction of a link carries.
+pub(crate) struct Tap {
+    /// Bytes of memory that the node's taps may still take.
+    left: Rc<Cell<u64>>,
+    link: RefCell<CapturedLink>,
+}
+
+impl Tap {
+    pub(crate) fn new((from, to): (Place, Place), left: Rc<Cell<u64>>) -> Tap {
+        let link = CapturedLink { from, to, left_out: 0, rows: Vec::new(), bytes: Vec::new() };
+        Tap { left, link: RefCell::new(link) }
+    }
+
+    /// A packet's first byte goes out at `time`.
+    #[cold]
+    pub(crate) fn keep(&self, packet: &Transit, time: Time, fate: Fate) {
+        let link = &mut *self.link.borrow_mut();
+        let (channel, packet) = (packet.channel, packet.packet());
+        let header = packet.header.as_slice();
+        let most = LONGEST - header.len() as u64;
+        let real = || {
+            packet.payload.segments().map_while(|segment| match segment {
+                Segment::Real(bytes) => Some(&**bytes),
+                Segment::Phantom(_) => None,
+            })
+        };
+        let kept = real().map(|bytes| bytes.len() as u64).sum::<u64>().min(most) as usize;
+        let Some(left) = self.left.get().checked_sub((size_of::<Row>() + header.len() + kept) as u64) else {
+            // Shorter packets after it would leave gaps that no reader sees.
+            self.left.set(0);
+            link.left_out += 1;
+            return;
+        };
+        self.left.set(left);
+        let start = link.bytes.len();
+        link.bytes.extend_from_slice(header);
+        let end = link.bytes.len() + kept;
+        for bytes in real() {
+            link.bytes.extend_from_slice(&bytes[..bytes.len().min(end - link.bytes.len())]);
+        }
+        let (label, header, length) = (packet.label, header.len(), packet.payload.len());
+        link.rows.push(Row { time, label, channel, fate, start, header, kept, length });
+    }
+
+    /// Takes what was kept.
+    pub(crate) fn take(&self) -> CapturedLink {
+        let link = &mut *self.link.borrow_mut();
+        let empty = CapturedLink { rows: Vec::new(), bytes: Vec::new(), left_out: 0, ..*link };
+        std::mem::replace(link, empty)
+    }
+}

@@ -1,0 +1,247 @@
+//! The packets kept from links: all that counters count, in any number of shards, with their times and what became of them.
+
+use crate::switch_support::{Net, SPIN, Send, at, cases, content, ps, send};
+use nicety_fabric::{
+    BitErrorRate, CapturedLink, Channel, Fate, Faults, HeaderBytes, Label, LinkFaults, LinkProtocol,
+    NetworkSpec, NetworkStatistics, Outage, Packet, Place, Rates, Resend, Topology,
+};
+use nicety_types::{Buffer, Duration, Flight, MessageId, NodeId, Path, Payload, Segment};
+use proptest::prelude::*;
+use std::rc::Rc;
+
+const MEMORY: u64 = 1 << 30;
+/// The time of a packet of 1000 bytes on the wire, of a flight, and until an unanswered one is sent again.
+const BYTES: u64 = 20_000;
+const FLIGHT: u64 = 33_400;
+const TIMEOUT: u64 = 500_000;
+
+fn with(resends: bool) -> NetworkSpec {
+    let bit_errors = BitErrorRate::new(u64::from(resends), 50_000);
+    let resend = resends.then_some(Resend { retries: 4, timeout: ps(TIMEOUT), bit_errors });
+    let mut spec = SPIN;
+    spec.link.protocol = LinkProtocol { resend, ..LinkProtocol::NONE };
+    spec
+}
+
+fn capture(net: &mut Net, faults: &Faults, memory: u64) {
+    let ports = std::mem::take(&mut net.ports);
+    let mut ports: Vec<_> = ports.into_iter().map(|port| Rc::into_inner(port).unwrap()).collect();
+    net.network.inject(faults, &mut ports).unwrap();
+    net.network.capture(memory, &mut ports);
+    net.ports = ports.into_iter().map(Rc::new).collect();
+}
+
+/// Time and fate of what host 0 of a pair put on its link: packets of 1000 bytes, all ready at once.
+fn pair(spec: &NetworkSpec, packets: u64, rates: Rates, drop: &[u64], down: &[Outage]) -> Vec<(u64, Fate)> {
+    let mut net = Net::joined(Topology::Pair, 2, 1, spec);
+    let (from, to) = (Place::Host(0), Place::Host(1));
+    let link = LinkFaults { from, to, rates, down: down.to_vec(), drop: drop.to_vec() };
+    capture(&mut net, &Faults { links: vec![link], ..Faults::default() }, MEMORY);
+    net.sends(0, &(0..packets).map(|k| Send { message: k, ..send(1, 1000, 0) }).collect::<Vec<_>>());
+    let _ = net.try_run();
+    let links = net.network.captured();
+    assert_eq!((links.len(), links[0].from, links[0].to, links[0].left_out), (1, from, to, 0));
+    (0..links[0].len())
+        .map(|number| {
+            let packet = links[0].packet(number);
+            assert_eq!(packet.payload, content(0, packet.label.message.sequence, 0, 1000));
+            assert_eq!((packet.header, packet.length, links[0].time(number)), (&[][..], 1000, packet.time));
+            (packet.time.ps(), packet.fate)
+        })
+        .collect()
+}
+
+const INTACT: Fate = Fate { lost: false, damaged: false, again: false, late: Duration::ZERO };
+const LOST: Fate = Fate { lost: true, ..INTACT };
+const AGAIN: Fate = Fate { again: true, ..INTACT };
+
+#[test]
+fn a_packet_has_the_time_of_its_first_byte_and_its_fate() {
+    let none = Rates::default();
+    let spec = with(false);
+    assert_eq!(pair(&spec, 3, none, &[2], &[]), [(0, INTACT), (BYTES, LOST), (2 * BYTES, INTACT)]);
+    let down = Outage { from: at(BYTES + 1), until: None };
+    assert_eq!(pair(&spec, 3, none, &[], &[down]), [(0, INTACT), (BYTES, INTACT), (2 * BYTES, LOST)]);
+    // The copy is right behind its packet.
+    let doubled = Rates { duplication: 1.0, ..none };
+    assert_eq!(
+        pair(&spec, 2, doubled, &[], &[]),
+        [(0, INTACT), (BYTES, AGAIN), (2 * BYTES, INTACT), (3 * BYTES, AGAIN)]
+    );
+    let late = Rates { reordering: 1.0, delay: ps(1), ..none };
+    let fate = Fate { late: ps(1), ..INTACT };
+    assert_eq!(pair(&spec, 2, late, &[], &[]), [(0, fate), (BYTES, fate)]);
+}
+
+#[test]
+fn each_transmission_of_a_link_that_sends_again_is_a_packet() {
+    let mut spec = with(true);
+    let resend = spec.link.protocol.resend.as_mut().unwrap();
+    resend.bit_errors = BitErrorRate::ZERO;
+    let lost = pair(&spec, 2, Rates::default(), &[1, 2], &[]);
+    let wait = BYTES + TIMEOUT;
+    let expected =
+        [(0, LOST), (wait, Fate { again: true, ..LOST }), (2 * wait, AGAIN), (2 * wait + BYTES, INTACT)];
+    assert_eq!(lost, expected);
+    // Damaged each time, and given up.
+    let damaged = Fate { damaged: true, ..INTACT };
+    let answered = BYTES + 2 * FLIGHT;
+    let corrupt = Rates { corruption: 1.0, ..Rates::default() };
+    let mut expected = vec![(0, damaged)];
+    expected.extend((1..=4).map(|k| (k * answered, Fate { again: true, ..damaged })));
+    assert_eq!(pair(&spec, 1, corrupt, &[], &[]), expected);
+}
+
+#[test]
+fn nodes_share_the_memory_and_keep_the_first_packets() {
+    let run = |memory| {
+        let mut net = Net::star(3, 1, &SPIN);
+        capture(&mut net, &Faults::default(), memory);
+        for host in 0..2 {
+            // A short one at the end: it would fit where the one before did not.
+            let mut sends: Vec<_> = (0..9).map(|k| Send { message: k, ..send(2, 1000, 0) }).collect();
+            sends.push(Send { message: 9, ..send(2, 1, 0) });
+            net.sends(host, &sends);
+        }
+        net.run();
+        net.network.captured()
+    };
+    let counts = |links: &[CapturedLink]| {
+        links.iter().map(|l| (l.from, l.to, l.len(), l.left_out)).collect::<Vec<_>>()
+    };
+    let (switch, hosts) = (Place::Switch(0), [0, 1, 2].map(Place::Host));
+    assert_eq!(
+        counts(&run(MEMORY)),
+        [(hosts[0], switch, 10, 0), (hosts[1], switch, 10, 0), (switch, hosts[2], 20, 0)]
+    );
+    // Each of the four nodes has room for two packets and their rows, and not for three.
+    assert_eq!(
+        counts(&run(4 * 3000)),
+        [(hosts[0], switch, 2, 8), (hosts[1], switch, 2, 8), (switch, hosts[2], 2, 18)]
+    );
+    assert_eq!(counts(&run(0))[2], (switch, hosts[2], 0, 20));
+}
+
+/// Messages of hosts at random, and faults.
+#[derive(Clone, Debug)]
+struct Storm {
+    topology: Topology,
+    resends: bool,
+    hosts: u32,
+    sends: Vec<(u32, u32, u64, u64)>,
+    faults: Faults,
+}
+
+/// A packet, whatever keeps it: the link's ends, its time, its bytes, and its fate.
+type Kept = (Place, Place, u64, Vec<u8>, Fate);
+
+impl Storm {
+    fn observe(&self, shards: usize) -> (Vec<Kept>, NetworkStatistics) {
+        let mut spec = with(self.resends);
+        if matches!(self.topology, Topology::Torus(_)) {
+            spec.link.channels = 2;
+        }
+        let mut net = Net::joined(self.topology, self.hosts, shards, &spec);
+        capture(&mut net, &self.faults, MEMORY);
+        for host in 0..self.hosts {
+            let own = self.sends.iter().enumerate().filter(|(_, (from, ..))| from % self.hosts == host);
+            let own = own.map(|(number, &(_, to, bytes, when))| Send {
+                message: number as u64,
+                ..send(to % self.hosts, bytes, when)
+            });
+            let own: Vec<_> = own.filter(|send| send.to != host).collect();
+            net.sends(host, &own);
+        }
+        let _ = net.try_run();
+        let links = net.network.captured();
+        let packets = links.iter().flat_map(|link| {
+            assert_eq!(link.left_out, 0);
+            (0..link.len()).map(|number| {
+                let packet = link.packet(number);
+                (link.from, link.to, packet.time.ps(), packet.payload.to_vec(), packet.fate)
+            })
+        });
+        (packets.collect(), net.network.statistics())
+    }
+}
+
+fn storm() -> impl Strategy<Value = Storm> {
+    let topology =
+        prop_oneof![Just(("pair", 2)), Just(("star", 5)), Just(("fat-tree:4", 8)), Just(("torus:2x3", 6)),];
+    let sends = prop::collection::vec((0u32..8, 0u32..8, 0u64..3000, 0u64..200_000), 1..60);
+    let rates = (0.0..0.3, 0.0..0.3, 0.0..0.3, 0.0..0.3);
+    (topology, any::<bool>(), sends, rates, any::<u64>()).prop_map(
+        |((topology, hosts), resends, sends, (loss, corruption, duplication, reordering), seed)| {
+            // Receivers check what comes: damage is for links that check, too.
+            let corruption = if resends { corruption } else { 0.0 };
+            let rates = Rates { loss, corruption, duplication, reordering, delay: ps(90_000), burst: 0.0 };
+            let faults = Faults { seed, rates, ..Faults::default() };
+            Storm { topology: topology.parse().unwrap(), resends, hosts, sends, faults }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn what_is_kept_is_what_counters_count(storm in storm()) {
+        let (packets, statistics) = storm.observe(1);
+        let is_torus = matches!(storm.topology, Topology::Torus(_));
+        let switches = statistics.switches.iter().flat_map(|s| &s.ports[usize::from(is_torus)..]);
+        let ports: Vec<_> = statistics.hosts.iter().filter(|_| !is_torus).chain(switches).collect();
+        let faults = &statistics.faults;
+        // A link that checks discards copies itself, and its port does not count them.
+        let copies = if storm.resends { faults.iter().map(|f| f.duplicated).sum() } else { 0 };
+        let count = |fate: fn(&Fate) -> bool| packets.iter().filter(|p| fate(&p.4)).count() as u64;
+        prop_assert_eq!(packets.len() as u64, ports.iter().map(|p| p.sent_packets + p.resent_packets).sum::<u64>() + copies);
+        prop_assert_eq!(count(|fate| fate.lost), faults.iter().map(|f| f.lost).sum::<u64>());
+        prop_assert_eq!(count(|fate| fate.damaged), faults.iter().map(|f| f.corrupted).sum::<u64>());
+        prop_assert_eq!(count(|fate| fate.again), faults.iter().map(|f| f.duplicated + f.resent).sum::<u64>());
+        let (late, reordered) = (count(|fate| !fate.late.is_zero()), faults.iter().map(|f| f.reordered).sum());
+        // A link's own bit errors strike some that the faults delay.
+        prop_assert!(late <= reordered, "{} of {}", late, reordered);
+        if !storm.resends {
+            prop_assert_eq!(late, reordered);
+            let bytes: u64 = packets.iter().map(|p| p.3.len() as u64).sum();
+            prop_assert_eq!(bytes, ports.iter().map(|p| p.sent_bytes).sum::<u64>());
+        }
+        for shards in [2, 5] {
+            prop_assert_eq!(&storm.observe(shards).0, &packets, "{} shards", shards);
+        }
+    }
+}
+
+#[test]
+fn the_payload_is_kept_up_to_its_first_phantom_byte() {
+    let mut net = Net::joined(Topology::Pair, 2, 1, &SPIN);
+    capture(&mut net, &Faults::default(), MEMORY);
+    let (sim, port) = (net.world.sim(NodeId(0)), net.ports[0].clone());
+    sim.clone().spawn_program("sender", async move {
+        let mut payload = Payload::copy_of(b"abc");
+        payload.push(Segment::Real(Buffer::copy_of(b"de")));
+        payload.push(Segment::Phantom(7));
+        payload.push(Segment::Real(Buffer::copy_of(b"fg")));
+        let message = MessageId { source: NodeId(0), sequence: 3 };
+        let label = Label { destination: NodeId(1), message, offset: 5 };
+        let (header, path) = (HeaderBytes::new(b"head"), Path::from(sim.now()));
+        let turn = port.control_turn(Flight::resting(path.clone())).await;
+        port.launch(Packet { label, channel: Channel::Control, header, payload, path }, turn);
+        // More than any tool reads of a packet.
+        let path = Path::from(sim.now());
+        let turn = port.turn(Flight::resting(path.clone())).await;
+        let payload = Payload::copy_of(&vec![7; 300_000]);
+        port.launch(Packet { label, channel: Channel::Data(0), header, payload, path }, turn);
+    });
+    let _ = net.world.run();
+    let links = net.network.captured();
+    let packet = links[0].packet(0);
+    assert_eq!((packet.header, packet.payload, packet.length), (&b"head"[..], &b"abcde"[..], 14));
+    assert_eq!(
+        (packet.channel, packet.label.message.sequence, packet.label.offset),
+        (Channel::Control, 3, 5)
+    );
+    let packet = links[0].packet(1);
+    assert_eq!((packet.header, packet.payload.len(), packet.length), (&b"head"[..], (1 << 18) - 4, 300_000));
+    assert!(net.network.captured().is_empty(), "it was taken");
+}

@@ -1,0 +1,63 @@
+//! The bytes of a packet in a capture.
+//!
+//! Frames of Ethernet are as they are on the wire, without their checksum. Packets of any other link have this header before
+//! those of their card; its numbers are big-endian:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0 | version, 1 |
+//! | 1 | flags, as below |
+//! | 2..4 | bytes of the card's header |
+//! | 4 | virtual channel; 0 on the control channel |
+//! | 5..8 | 0 |
+//! | 8..12 | rank of the source |
+//! | 12..16 | rank of the destination |
+//! | 16..24 | number of the message at its source |
+//! | 24..32 | where the payload begins in the message |
+//! | 32..40 | bytes of payload |
+//!
+//! Flags: 1, the control channel; 2, lost on the link; 4, damaged; 8, again; 16, bytes of payload are missing here, since they
+//! are phantom or too many.
+
+use nicety_fabric::{Captured, Channel};
+use nicety_nic::LinkLayer;
+
+/// Bytes of the header.
+const HEADER: usize = 40;
+const VERSION: u8 = 1;
+
+/// The number of its kind of link in the registry of tcpdump.org.
+pub(super) const fn link_type(layer: LinkLayer) -> u16 {
+    match layer {
+        LinkLayer::Ethernet { .. } => 1,
+        LinkLayer::Own => 147,
+    }
+}
+
+/// A packet's bytes, and how many they would be with all of the payload.
+pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64) {
+    let &Captured { label, channel, fate, header, payload, length, .. } = packet;
+    let mut bytes = match layer {
+        LinkLayer::Ethernet { checksum } => header[..header.len().saturating_sub(checksum)].to_vec(),
+        LinkLayer::Own => {
+            let (control, channel) = match channel {
+                Channel::Control => (true, 0),
+                Channel::Data(channel) => (false, channel),
+            };
+            let flags = [control, fate.lost, fate.damaged, fate.again, length > payload.len() as u64];
+            let flags = (0..).zip(flags).map(|(bit, set)| u8::from(set) << bit).sum();
+            let mut bytes = Vec::with_capacity(HEADER + header.len() + payload.len());
+            bytes.extend([VERSION, flags]);
+            bytes.extend((header.len() as u16).to_be_bytes());
+            bytes.extend([channel, 0, 0, 0]);
+            bytes.extend(label.message.source.0.to_be_bytes());
+            bytes.extend(label.destination.0.to_be_bytes());
+            bytes.extend([label.message.sequence, label.offset, length].map(u64::to_be_bytes).concat());
+            bytes.extend(header);
+            bytes
+        }
+    };
+    let whole = bytes.len() as u64 + length;
+    bytes.extend(payload);
+    (bytes, whole)
+}

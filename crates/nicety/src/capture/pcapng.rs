@@ -1,0 +1,92 @@
+//! Blocks of a pcapng file (draft-ietf-opsawg-pcapng), little-endian.
+
+/// Ticks of interfaces: nanoseconds.
+const NANOSECONDS: u8 = 9;
+/// Options are named by these numbers in blocks of their own kind.
+const COMMENT: u16 = 1;
+const SHB_USERAPPL: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_TSRESOL: u16 = 9;
+const ISB_IFRECV: u16 = 4;
+const ISB_IFDROP: u16 = 5;
+
+/// The options of a block.
+#[derive(Default)]
+struct Options(Vec<u8>);
+
+impl Options {
+    fn with(mut self, code: u16, value: &[u8]) -> Options {
+        // Nothing that is written here is near 64 KiB, but names may be the user's.
+        let value = &value[..value.len().min(u16::MAX as usize - 3)];
+        self.0.extend(code.to_le_bytes());
+        self.0.extend((value.len() as u16).to_le_bytes());
+        self.0.extend(value);
+        pad(&mut self.0);
+        self
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        if !self.0.is_empty() {
+            self.0.extend([0; 4]);
+        }
+        self.0
+    }
+}
+
+/// Fills up to a multiple of four bytes.
+fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+}
+
+fn block(kind: u32, parts: &[&[u8]]) -> Vec<u8> {
+    let mut block = [kind, 0].map(u32::to_le_bytes).concat();
+    for part in parts {
+        block.extend_from_slice(part);
+        pad(&mut block);
+    }
+    let length = (block.len() as u32 + 4).to_le_bytes();
+    block[4..8].copy_from_slice(&length);
+    block.extend(length);
+    block
+}
+
+/// A time as its halves, the high one first.
+fn halves(ticks: u64) -> [u8; 8] {
+    let [high, low] = [(ticks >> 32) as u32, ticks as u32].map(u32::to_le_bytes);
+    [high, low].concat().try_into().expect("two halves")
+}
+
+/// The beginning of a file that this application writes.
+pub(super) fn section(application: &str) -> Vec<u8> {
+    let mut fixed = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
+    fixed.extend([1_u16, 0].map(u16::to_le_bytes).concat());
+    fixed.extend(u64::MAX.to_le_bytes());
+    block(0x0a0d_0d0a, &[&fixed, &Options::default().with(SHB_USERAPPL, application.as_bytes()).end()])
+}
+
+/// The next interface. Packets of it have at most `longest` bytes.
+pub(super) fn interface(link_type: u16, longest: u32, name: &str, description: &str) -> Vec<u8> {
+    let mut fixed = [link_type, 0].map(u16::to_le_bytes).concat();
+    fixed.extend(longest.to_le_bytes());
+    let options = Options::default()
+        .with(IF_NAME, name.as_bytes())
+        .with(IF_DESCRIPTION, description.as_bytes())
+        .with(IF_TSRESOL, &[NANOSECONDS]);
+    block(1, &[&fixed, &options.end()])
+}
+
+/// A packet of an interface, of whose `length` bytes these are the first.
+pub(super) fn packet(interface: u32, ns: u64, length: u64, bytes: &[u8], comment: &str) -> Vec<u8> {
+    let length = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+    let captured = (bytes.len() as u32).to_le_bytes();
+    let fixed = [&interface.to_le_bytes()[..], &halves(ns), &captured, &length].concat();
+    block(6, &[&fixed, bytes, &Options::default().with(COMMENT, comment.as_bytes()).end()])
+}
+
+/// How many packets an interface has had until `ns`, and how many of them are not in the file.
+pub(super) fn statistics(interface: u32, ns: u64, packets: u64, left_out: u64) -> Vec<u8> {
+    let options =
+        Options::default().with(ISB_IFRECV, &packets.to_le_bytes()).with(ISB_IFDROP, &left_out.to_le_bytes());
+    block(5, &[&interface.to_le_bytes(), &halves(ns), &options.end()])
+}

@@ -1,0 +1,222 @@
+"""Captures from Python and the command line, read by tshark."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nicety as package
+from conftest import Result
+from console import ROOT, blocks, steps
+from nicety.show.traces import RecordingWarning
+
+LUA = ROOT / "docs/assets/nicety.lua"
+PAGE = ROOT / "docs/guide/capture.md"
+# Wireshark says so of itself.
+_ROOT = re.compile(r'Running as user "root" and group "root"\. This could be dangerous\.\n')
+
+
+async def ping_pong(host: package.Host) -> None:
+    """Rank 0 sends 8 bytes to rank 1, which answers."""
+    buffer = host.alloc(8)
+    for turn in range(2):
+        if turn == host.rank:
+            await host.send(buffer, to=1 - host.rank, tag=1)
+        else:
+            await host.recv(buffer, source=1 - host.rank, tag=1)
+
+
+@pytest.fixture
+def tshark(tool: Callable[[str], str]) -> Callable[..., str]:
+    """Runs tshark, which must not complain."""
+    path = tool("tshark")
+
+    def run(*arguments: str | Path) -> str:
+        done = subprocess.run([path, *arguments], check=False, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, _ROOT.sub("", done.stderr)) == (0, "")
+        return done.stdout
+
+    return run
+
+
+def fields(tshark: Callable[..., str], file: Path, *names: str) -> list[list[str]]:
+    """Fields of all packets."""
+    wanted = [word for name in names for word in ("-e", name)]
+    text = tshark("-X", f"lua_script:{LUA}", "-r", file, "-T", "fields", *wanted)
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def test_a_program_is_captured_with_the_times_worked_by_hand(tshark: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "ping.pcapng"
+    cluster = package.Cluster(2, "spin-discrete")
+    with package.Capture(file) as capture:
+        run = cluster.run(ping_pong)
+    assert capture.left_out == 0
+    assert tshark("-r", file, "-q") == ""
+    found = fields(
+        tshark,
+        file,
+        "frame.interface_name",
+        "frame.time_epoch",
+        "frame.comment",
+        "nicety.source",
+        "nicety.payload_length",
+    )
+    assert found == [
+        ["hosts.0 -> hosts.1", "0.000000315", "315000 ps", "0", "8"],
+        ["hosts.1 -> hosts.0", "0.000001008", "1008685 ps", "1", "8"],
+    ]
+    # What runs outside is not in it, and costs the same time.
+    before = file.read_bytes()
+    assert cluster.run(ping_pong).time_ns == run.time_ns
+    assert file.read_bytes() == before
+
+
+def test_bytes_are_those_that_were_sent(tshark: Callable[..., str], tmp_path: Path) -> None:
+    async def main(host: package.Host) -> None:
+        buffer = host.alloc(10_000)
+        if host.rank == 0:
+            buffer.array[:] = [7 * i % 251 for i in range(10_000)]
+            await host.send(buffer, to=1, tag=1)
+        else:
+            await host.recv(buffer, source=0, tag=1)
+
+    file = tmp_path / "bytes.pcapng"
+    with package.Capture(file):
+        package.Cluster(2, "spin-discrete").run(main)
+    rows = fields(tshark, file, "nicety.source", "nicety.offset", "nicety.payload")
+    payload = b"".join(bytes.fromhex(row[2]) for row in rows if row[0] == "0" and len(row) > 2)
+    assert payload == bytes(7 * i % 251 for i in range(10_000))
+
+
+def test_frames_of_ethernet_are_decoded_as_such(tshark: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "frames.pcapng"
+    with package.Capture(file):
+        package.Cluster(2, "nfp-4000").run(ping_pong)
+    found = fields(tshark, file, "frame.protocols", "eth.dst", "eth.src")
+    assert {row[0].split(":")[0] for row in found} == {"eth"}
+    assert found[0][1:] == ["02:ff:00:00:00:01", "02:00:00:00:00:00"]
+
+
+def test_faults_are_told_and_a_failed_run_is_there(tshark: Callable[..., str], tmp_path: Path) -> None:
+    file = tmp_path / "lost.pcapng"
+    cluster = package.Cluster(2, "spin-discrete", faults="loss=1")
+    with pytest.raises(package.Error), package.Capture(file):
+        cluster.run(ping_pong)
+    assert fields(tshark, file, "frame.comment", "nicety.lost")[0] == ["315000 ps, lost", "1"]
+
+
+def test_packets_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    capture = package.Capture(tmp_path / "few.pcapng", memory=1)
+    with pytest.warns(RecordingWarning, match=r"few\.pcapng: 2 packets did not fit"), capture:
+        package.Cluster(2, "spin-discrete").run(ping_pong)
+    assert capture.left_out == 2
+
+
+def test_captures_nest(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.pcapng", tmp_path / "two.pcapng"
+    with package.Capture(one):
+        with package.Capture(two):
+            package.Cluster(2, "spin-discrete").run(ping_pong)
+        assert two.exists()
+        assert not one.exists()
+        package.Cluster(2, "spin-discrete").run(ping_pong)
+    assert one.read_bytes() == two.read_bytes()
+
+
+BENCHMARKS = {
+    "latency": ["--nic", "spin-discrete,qnix", "--sizes", "8,64"],
+    "bandwidth": ["--nic", "apenet-v5", "--sizes", "4096", "--window", "4"],
+    "halo": ["--nic", "apenet-v5", "--nodes", "8", "--sizes", "64"],
+    "torus": [
+        "--nic",
+        "apenet-v5",
+        "--topology",
+        "torus:2x2x2",
+        "--load",
+        "0.1",
+        "--duration",
+        "2us",
+        "--warmup",
+        "1us",
+    ],
+    "accumulate": ["--nic", "spin-discrete", "--sizes", "4096"],
+    "fairness": ["--nic", "qnix", "--processes", "2", "--messages", "2"],
+    "channel-latency": ["--nic", "nfp-4000", "--sizes", "8"],
+}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_can_be_captured(
+    nicety: Callable[..., Result], tshark: Callable[..., str], tmp_path: Path, name: str
+) -> None:
+    arguments = ["bench", name, *BENCHMARKS[name], "--json"]
+    plain = nicety(*arguments)
+    found = nicety(*arguments, "--capture", tmp_path / "bench.pcapng")
+    assert (found.status, json.loads(found.stdout)) == (0, json.loads(plain.stdout))
+    assert tshark("-r", tmp_path / "bench.pcapng", "-q") == ""
+    packets = fields(tshark, tmp_path / "bench.pcapng", "frame.time_epoch")
+    # Channels are between a host and its own card.
+    assert bool(packets) == (name != "channel-latency")
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("x.pcap", "a capture's name ends with .pcapng, as in x.pcapng"),
+        ("no/x.pcapng", "there is no folder"),
+        ("folder.pcapng", "this is a folder; name a file in it"),
+    ],
+)
+def test_a_file_that_cannot_be_is_refused_before_the_run(
+    nicety: Callable[..., Result], tmp_path: Path, file: str, told: str
+) -> None:
+    (tmp_path / "folder.pcapng").mkdir()
+    path = tmp_path / file
+    done = nicety("bench", "latency", "--nic", "spin-discrete", "--sizes", "8", "--capture", path)
+    assert (done.status, done.stdout) == (2, "")
+    assert f"--capture {path}: {told}" in done.stderr
+    with pytest.raises(package.InputError, match=re.escape(f"{path}: {told}")):
+        package.Capture(path)
+
+
+def test_two_uses_of_one_file_are_refused(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "x.pcapng"
+    done = nicety("bench", "latency", "--nic", "spin-discrete", "--csv", path, "--capture", path)
+    assert done.status == 2
+    assert "the command has another use for this file" in done.stderr
+    assert not path.exists()
+
+
+def test_a_program_that_deadlocks_leaves_its_capture(
+    nicety: Callable[..., Result], tshark: Callable[..., str], tmp_path: Path
+) -> None:
+    program = tmp_path / "stuck.py"
+    program.write_text(
+        "async def main(host):\n"
+        "    buffer = host.alloc(8)\n"
+        "    if host.rank == 0:\n"
+        "        await host.send(buffer, to=1, tag=1)\n"
+        "    await host.recv(buffer, source=1 - host.rank, tag=1)\n"
+    )
+    done = nicety("run", program, "--nic", "spin-discrete", "--capture", tmp_path / "stuck.pcapng")
+    assert done.status == 1
+    assert "deadlock" in done.stderr
+    assert len(fields(tshark, tmp_path / "stuck.pcapng", "frame.number")) >= 1
+
+
+def test_the_page_shows_what_tshark_says(
+    nicety: Callable[..., Result], tshark: Callable[..., str], tmp_path: Path
+) -> None:
+    shown = list(blocks(PAGE.read_text()))
+    (capture,) = [step for block in shown if block.language == "console" for step in steps(block.text)]
+    assert nicety(*capture.command.split()[1:]).status == 0
+    (step,) = [step for block in shown if block.text.startswith("$ tshark") for step in steps(block.text)]
+    words = [word.replace("nicety.lua", str(LUA)) for word in step.command.split()[1:]]
+    words = [str(tmp_path / word) if word == "ping.pcapng" else word for word in words]
+    assert tshark(*words).splitlines() == step.shown
