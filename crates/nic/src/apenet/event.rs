@@ -1,4 +1,4 @@
-//! What a process is told.
+//! Kinds of events: what a process is told.
 
 use super::error::Refusal;
 use super::{Endpoint, Operation};

@@ -1,5 +1,4 @@
-//! The travelling salesman by 2-opt with random restarts: `handlers/nfp/tsp.c` on microengines, and the same climbs
-//! natively (`native.rs`).
+//! A job of climbs on the card: `handlers/nfp/tsp.c` on microengines, and the same climbs natively (`native.rs`).
 
 mod native;
 
