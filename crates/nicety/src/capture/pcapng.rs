@@ -90,3 +90,49 @@ pub(super) fn statistics(interface: u32, ns: u64, packets: u64, left_out: u64) -
         Options::default().with(ISB_IFRECV, &packets.to_le_bytes()).with(ISB_IFDROP, &left_out.to_le_bytes());
     block(5, &[&interface.to_le_bytes(), &halves(ns), &options.end()])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+    use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+    use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
+    use pcap_file::pcapng::{Block, PcapNgReader};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn blocks_are_read_back_as_they_were_written(
+            (name, description, comment) in (".{0,40}", ".{0,40}", ".{0,40}"),
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            (ns, missing, packets, left_out) in (any::<u64>(), 0u64..1 << 33, any::<u64>(), any::<u64>()),
+        ) {
+            let length = bytes.len() as u64 + missing;
+            let file = [
+                section("a test"),
+                interface(147, 1 << 18, &name, &description),
+                packet(0, ns, length, &bytes, &comment),
+                statistics(0, ns, packets, left_out),
+            ];
+            prop_assert!(file.iter().all(|block| block.len() % 4 == 0));
+            let file = file.concat();
+            let mut reader = PcapNgReader::new(&*file).unwrap();
+            let Block::InterfaceDescription(found) = reader.next_block().unwrap().unwrap() else { panic!() };
+            prop_assert_eq!(found.options, [
+                InterfaceDescriptionOption::IfName(name.into()),
+                InterfaceDescriptionOption::IfDescription(description.into()),
+                InterfaceDescriptionOption::IfTsResol(9),
+            ]);
+            let Block::EnhancedPacket(found) = reader.next_block().unwrap().unwrap() else { panic!() };
+            prop_assert_eq!((found.interface_id, found.timestamp.as_nanos()), (0, u128::from(ns)));
+            prop_assert_eq!((&*found.data, u64::from(found.original_len)), (&*bytes, length.min(u64::from(u32::MAX))));
+            prop_assert_eq!(found.options, [EnhancedPacketOption::Comment(comment.into())]);
+            let Block::InterfaceStatistics(found) = reader.next_block().unwrap().unwrap() else { panic!() };
+            prop_assert_eq!(found.options, [
+                InterfaceStatisticsOption::IsbIfRecv(packets),
+                InterfaceStatisticsOption::IsbIfDrop(left_out),
+            ]);
+            prop_assert!(reader.next_block().is_none());
+        }
+    }
+}
