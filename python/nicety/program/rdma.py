@@ -171,7 +171,7 @@ class RdmaProcess:
         return self._calls.get(self._number, buffer, source, address, Operation)
 
     def post_streaming(self, buffer: Buffer) -> Awaitable[None]:
-        """Add a streaming buffer, which lies in a region, behind those that are unused.
+        """Add a streaming buffer, which lies in a region, behind those that are unused. A send of no bytes takes none.
 
         Raises:
             RunError: where it is not registered, or too many are unused.
