@@ -126,7 +126,10 @@ impl Net {
             while let Some(source) = self.ends[from].next_ready() {
                 turns += 1;
                 assert!(turns < 100_000, "{source:?} of host {from} is ready without end");
+                let mut frames = 0;
                 while let Some(sent) = self.ends[from].transmit(self.now, source, &mut frame) {
+                    frames += 1;
+                    assert!(frames < 100_000, "{source:?} of host {from} sends without end");
                     match sent.segment {
                         Some(size) => {
                             let mut cut = Vec::new();
