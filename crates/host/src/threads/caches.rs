@@ -1,7 +1,7 @@
 //! The lines of data that are still in a cache when they are touched again.
 //!
 //! A cache is a count of the lines that have come into it. What has been touched since so many lines came has lost the
-//! share of its own that these are of the whole cache: lines go out as others come in, whoever's they are. So a thread that
+//! share of its own that these are of the whole cache: lines go out as others come in, of any thread. So a thread that
 //! sleeps longer, or among busier neighbours, finds less of its data, and nothing else has to be said about sharing.
 //! Fractions of lines are carried over from touch to touch, so that none are lost by rounding.
 
@@ -11,7 +11,7 @@ use std::cell::Cell;
 /// Lines that belong together and are touched together: a connection's state, a packet's header, a thread's stack.
 #[derive(Debug, Default)]
 pub struct Data {
-    lines: Cell<u64>,
+    lines: u64,
     last: Cell<Option<Touch>>,
 }
 
@@ -26,7 +26,7 @@ struct Touch {
 impl Data {
     /// So many lines, in no cache.
     pub const fn new(lines: u64) -> Data {
-        Data { lines: Cell::new(lines), last: Cell::new(None) }
+        Data { lines, last: Cell::new(None) }
     }
 
     /// A card has written them to memory: no cache has them any more.
@@ -85,7 +85,7 @@ impl Caches {
 
     /// A thread on this core touches data, which is in the core's caches afterwards.
     pub(super) fn touch(&mut self, core: usize, data: &Data) -> Misses {
-        let (lines, last) = (data.lines.get(), data.last.get());
+        let (lines, last) = (data.lines, data.last.get());
         let near = last.filter(|touch| touch.core == core);
         let first = near.map_or(lines, |touch| self.first[core].gone(lines, touch.first));
         let second = last.map_or(first, |touch| self.second.gone(first, touch.second));
@@ -190,7 +190,7 @@ mod tests {
             let mut caches = caches();
             let data = [Data::new(1), Data::new(7), Data::new(16), Data::new(100)];
             for (core, which, streamed) in touches {
-                let lines = data[which].lines.get();
+                let lines = data[which].lines;
                 let missed = caches.touch(core, &data[which]);
                 prop_assert!(missed.first <= lines && missed.second <= missed.first);
                 caches.stream(core, streamed);

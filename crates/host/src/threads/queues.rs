@@ -31,6 +31,8 @@ pub(super) enum Start {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// No code is on it.
+    Idle,
     Asleep,
     /// In a queue.
     Ready,
@@ -98,12 +100,12 @@ impl Queues {
         Queues { strands: spec.strands, cpus, threads: Vec::new(), idle, waiting: 0 }
     }
 
-    /// A sleeping thread, by its number.
+    /// A thread without code, by its number.
     pub(super) fn add(&mut self, placement: Placement) -> usize {
         if let Placement::Bound(cpu) | Placement::Interrupt(cpu) = placement {
             assert!(cpu < self.cpus.len(), "CPU {cpu} of {}", self.cpus.len());
         }
-        let state = State { placement, phase: Phase::Asleep, token: false, cpu: None, start: None };
+        let state = State { placement, phase: Phase::Idle, token: false, cpu: None, start: None };
         self.threads.push(state);
         self.threads.len() - 1
     }
@@ -120,6 +122,24 @@ impl Queues {
 
     pub(super) fn is_asleep(&self, thread: usize) -> bool {
         self.threads[thread].phase == Phase::Asleep
+    }
+
+    /// Code begins on a thread, if none is there: it gets a CPU, or waits for one.
+    pub(super) fn begin(&mut self, thread: usize) {
+        let state = &mut self.threads[thread];
+        if state.phase == Phase::Idle {
+            state.phase = Phase::Asleep;
+            self.wake(thread, None);
+        }
+    }
+
+    /// The code on a thread has ended. Returns who has its CPU then.
+    pub(super) fn end(&mut self, thread: usize) -> Option<usize> {
+        let state = &mut self.threads[thread];
+        let running = state.phase == Phase::Running;
+        debug_assert!(running || state.phase == Phase::Idle, "code ends on its CPU: {state:?}");
+        (state.phase, state.token) = (Phase::Idle, false);
+        if running { self.next(self.threads[thread].cpu.expect(ALIVE)) } else { None }
     }
 
     /// How a thread that runs came to, once.
@@ -301,9 +321,8 @@ mod tests {
                     !free || (cpu.interrupts.is_empty() && cpu.held.is_none() && cpu.ready.is_empty()),
                     "{self:?}"
                 );
-                for (threads, phase) in [(&cpu.interrupts, Phase::Ready), (&cpu.ready, Phase::Ready)] {
-                    assert!(threads.iter().all(|&thread| self.threads[thread].phase == phase));
-                }
+                let waiting = cpu.interrupts.iter().chain(&cpu.ready);
+                assert!(waiting.map(|&thread| self.threads[thread].phase).all(|phase| phase == Phase::Ready));
                 if let Some(running) = cpu.running {
                     assert_eq!(
                         (self.cpu(running), self.threads[running].phase),
@@ -316,7 +335,8 @@ mod tests {
                 let one = |thread: Option<usize>| usize::from(thread.is_some());
                 one(cpu.running) + one(cpu.held) + cpu.interrupts.len() + cpu.ready.len()
             };
-            let awake = self.threads.iter().filter(|state| state.phase != Phase::Asleep).count();
+            let is_awake = |state: &&State| !matches!(state.phase, Phase::Asleep | Phase::Idle);
+            let awake = self.threads.iter().filter(is_awake).count();
             assert_eq!(
                 self.cpus.iter().map(places).sum::<usize>(),
                 awake,
@@ -362,6 +382,8 @@ mod tests {
                     (0, Some(_)) => drop(queues.sleep(thread)),
                     (1, Some(_)) => drop(queues.preempt(thread, true)),
                     (2, Some(_)) => drop(queues.preempt(thread, false)),
+                    (3, Some(_)) => drop(queues.end(thread)),
+                    (0, None) => queues.begin(thread),
                     _ => drop(queues.wake(thread, Some(0).filter(|_| which % 2 == 0))),
                 }
                 queues.check();

@@ -210,6 +210,24 @@ fn interrupt_at(rig: &Rig, thread: Thread, instants: &'static [u64]) {
 }
 
 #[test]
+fn a_thread_whose_code_has_ended_takes_no_cpu() {
+    let (ends, account) = run(1, SPEC, |rig| {
+        let ended = rig.thread(Placement::Anywhere);
+        rig.on("ended", &ended, |thread| async move { work(&thread, 100).await });
+        let sim = rig.sim.clone();
+        rig.on("other", &rig.thread(Placement::Anywhere), |thread| async move {
+            sim.delay(Duration::from_ns(2000)).await;
+            ended.interrupt();
+            work(&thread, 100).await;
+            thread.wake(&ended, &mut Path::clock(Time::ZERO)).await;
+            work(&thread, 100).await;
+        });
+    });
+    assert_eq!(ends, [("ended", COLD + 100), ("other", 2000 + COLD + 200)]);
+    assert_eq!((account.wakes, account.context_switches), (0, 2));
+}
+
+#[test]
 fn an_interrupt_takes_the_cpu_between_two_pieces() {
     let (ends, account) = run(1, SPEC, |rig| {
         interrupt_at(rig, handler(rig, 1), &[COLD + 500]);
@@ -269,6 +287,25 @@ fn a_stalled_cpu_leaves_the_core_to_its_other_hardware_thread() {
     });
     assert_eq!(ends, [("b", 1000 + COLD + 1000), ("a", COLD + 5000)]);
     assert_eq!(account.group(Group::Driver).busy, Duration::from_ns(5000));
+}
+
+#[test]
+fn a_thread_that_waits_for_a_register_keeps_its_cpu() {
+    let (ends, account) = run(1, SPEC, |rig| {
+        interrupt_at(rig, handler(rig, 1), &[COLD + 500]);
+        let sim = rig.sim.clone();
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            let answer = thread.hold(Group::Driver, async {
+                sim.delay(Duration::from_ns(2000)).await;
+                7
+            });
+            assert_eq!(answer.await, 7);
+        });
+    });
+    // The interrupt comes while the CPU waits, and begins behind it.
+    let handled = COLD + 2000 + 300 + 400;
+    assert_eq!(ends, [("handled", handled), ("handler", handled), ("a", handled)]);
+    assert_eq!(account.group(Group::Driver).busy, Duration::from_ns(2000));
 }
 
 #[test]

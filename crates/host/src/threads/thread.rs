@@ -147,6 +147,11 @@ impl Thread {
         path.advance(Stage::CPU_QUEUED, self.sim().now());
         self.work(piece).await;
         path.advance(stage, self.sim().now());
+        self.yield_to_others().await;
+    }
+
+    /// Between two pieces: lets interrupts run, and after a quantum a thread that waits.
+    async fn yield_to_others(&self) {
         let long_enough = self.sim().now().since(self.own.since.get()) >= self.threads.0.spec.quantum;
         let next = self.threads.0.queues.borrow_mut().preempt(self.own.number, long_enough);
         if let Some(next) = next {
@@ -155,26 +160,37 @@ impl Thread {
         }
     }
 
+    /// Waits on the CPU for something that others decide, such as a card's register: nothing else runs on it meanwhile. The
+    /// core's other hardware threads have all of the core. Accounted to a function group.
+    pub async fn hold<T>(&self, group: Group, wait: impl Future<Output = T>) -> T {
+        self.enter().await;
+        let start = self.sim().now();
+        let result = wait.await;
+        let held = self.sim().now().since(start);
+        self.own.busy.set(self.own.busy.get() + held);
+        self.count(|account| account.group_mut(group).busy += held);
+        self.yield_to_others().await;
+        result
+    }
+
     /// Gives up the CPU until another thread or an interrupt wakes this one; not at all where one has since the last time.
     /// Ready when it runs again. Whatever it waits for, it has to check again.
     pub async fn sleep(&self) {
-        if self.leave() {
+        let (sleeps, next) = self.threads.0.queues.borrow_mut().sleep(self.own.number);
+        if let Some(next) = next {
+            self.threads.notify(next);
+        }
+        if sleeps {
             self.resume().await;
         }
     }
 
-    /// Leaves the CPU to others, unless a wake-up has come meanwhile; returns whether it did.
-    fn leave(&self) -> bool {
-        let (leaves, next) = self.threads.0.queues.borrow_mut().sleep(self.own.number);
+    /// The code on this thread has ended: it gives up its CPU, and is not woken any more. Other code may begin with a piece.
+    pub fn exit(&self) {
+        let next = self.threads.0.queues.borrow_mut().end(self.own.number);
         if let Some(next) = next {
             self.threads.notify(next);
         }
-        leaves
-    }
-
-    /// Gives up the CPU for good, at the end of the thread's code. A later piece would begin as the first one did.
-    pub fn exit(&self) {
-        while !self.leave() {}
     }
 
     /// Wakes another thread: work of this one, where the other sleeps.
@@ -206,7 +222,7 @@ impl Thread {
         }
     }
 
-    /// Whether it sleeps, or has not begun.
+    /// Whether it sleeps.
     pub fn is_asleep(&self) -> bool {
         self.threads.0.queues.borrow().is_asleep(self.own.number)
     }
@@ -236,9 +252,7 @@ impl Thread {
 
     /// Has a CPU, and has paid for getting it.
     async fn enter(&self) {
-        if self.is_asleep() {
-            self.interrupt();
-        }
+        self.threads.0.queues.borrow_mut().begin(self.own.number);
         self.resume().await;
     }
 
