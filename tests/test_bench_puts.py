@@ -100,7 +100,10 @@ def test_beside_cards_of_other_designs_send_and_recv_are_measured() -> None:
     [
         ({"nics": "qnix", "loopback": True}, "--loopback is for mode put, which cards with RDMA have"),
         ({"nics": "spin-discrete", "sink": "gpu"}, "--sink is for mode put"),
-        ({"modes": "auto", "poll": True}, "--poll is for mode put"),
+        ({"modes": "auto", "poll": True}, "write --mode put, or leave out --poll"),
+        ({"loopback": True, "pattern": "incast:3"}, "leave out --pattern incast:3, or --loopback"),
+        ({"loopback": True, "topology": "star"}, "leave out --topology star"),
+        ({"topology": "torus:4x4x4"}, "torus:4x4x4 has 64 nodes, not 2; write --topology torus:2x1x1"),
         ({"modes": "put", "pattern": "bidirectional"}, "mode put has one sender; write --mode auto"),
         ({"poll": True, "interrupt": True}, "by --poll or by --interrupt, not by both"),
         ({"loopback": True, "peer": "apenet-v4"}, "--loopback is within one host"),

@@ -115,7 +115,14 @@ def test_packets_that_do_not_fit_are_told(tmp_path: Path) -> None:
     capture = package.Capture(tmp_path / "few.pcapng", memory=1)
     with pytest.warns(RecordingWarning, match=r"few\.pcapng: 2 packets did not fit"), capture:
         package.Cluster(2, "spin-discrete").run(ping_pong)
-    assert capture.left_out == 2
+    assert (capture.left_out, capture.packets) == (2, 2)
+
+
+def test_a_capture_of_nothing_is_told(tmp_path: Path) -> None:
+    capture = package.Capture(tmp_path / "nothing.pcapng")
+    with pytest.warns(RecordingWarning, match="no packet was on a link"), capture:
+        package.run_benchmark("latency", nics="apenet-v5", sizes=8, iterations=1, loopback=True)
+    assert capture.packets == 0
 
 
 def test_captures_nest(tmp_path: Path) -> None:

@@ -56,6 +56,23 @@ def test_saturation_stands_below_its_table() -> None:
     assert tornado.endswith(f"measured {report['saturation'][1]['measured_saturation_fraction']:.3f}")
     slow = torus_text(nicety.bench_torus(**GIVEN, load="0.1"))
     assert slow.count("; not at these loads") == 2
+    assert "warm-up" not in slow
+    assert "few packets" not in slow
+
+
+def test_times_too_short_for_a_card_are_told() -> None:
+    given: dict[str, Any] = {"nics": "qnix", "topology": "torus:8", "load": "0.1,1.0"}
+    report = nicety.bench_torus(**given, warmup="10us", duration="50us")
+    first, second = (row["packets"] for row in report["rows"])
+    alone, few = torus_text(report).splitlines()[-2:]
+    assert alone.startswith("# a packet alone takes 21940.0 ns over the longest route, more than the warm-up")
+    assert few == f"# few packets were measured: {first} at load 0.1, {second} at load 1; write a longer --duration"
+    assert "warm-up" not in torus_text(nicety.bench_torus(**given))
+
+
+def test_buffers_that_short_packets_fill_are_told() -> None:
+    report = nicety.bench_torus(nics="spin-discrete", topology="torus:4x4", load="0.5", packet=64)
+    assert ", and routers' buffers hold the packets of 0.200; measured 0.200" in torus_text(report)
 
 
 def test_latency_and_accepted_load_are_drawn() -> None:
@@ -70,6 +87,9 @@ def test_latency_and_accepted_load_are_drawn() -> None:
     assert [text.get_text() for text in accepted.get_xticklabels()] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     dotted = [line.get_ydata()[0] for line in accepted.get_lines() if line.get_linestyle() == ":"]
     assert dotted == pytest.approx([0.875, 1 / 3])
+    # Of one load there is no line, and none is named.
+    (legend,) = torus_figure(nicety.bench_torus(**GIVEN, load="0.5")).legends
+    assert [text.get_text() for text in legend.get_texts()] == cards
 
 
 @pytest.mark.parametrize(
@@ -80,6 +100,8 @@ def test_latency_and_accepted_load_are_drawn() -> None:
         (["--topology", "torus:8x4", "--pattern", "transpose"], "its dimensions are not of one size"),
         (["--topology", "torus:6", "--pattern", "bit-complement"], "no powers of two"),
         (["--pattern", "spiral"], "no pattern 'spiral'; the patterns are neighbour, uniform, transpose"),
+        (["--load", "-1"], "'-1' is below 0"),
+        (["--csv", "-"], "--csv -: files have names"),
         (["--load", "0"], "no load at all is no traffic"),
         (["--load", "2"], "a node cannot send more than its link carries"),
         (["--packet", "0"], "--packet is 1 to 1048576"),

@@ -290,12 +290,19 @@ impl Request {
         let puts = self.puts(&cards, pattern, peer.is_some())?;
         let nodes = if puts.loopback { 1 } else { pattern.nodes() };
         for Chosen { card, modes, .. } in &cards {
+            let takes = match self.loopback {
+                true => "--loopback takes one node".to_owned(),
+                false => format!("--pattern {pattern} takes {nodes} nodes"),
+            };
             topology.check(nodes as usize, &card.spec.node().switch).map_err(|error| {
                 Error::Input(match topology {
-                    Topology::Pair => format!(
-                        "--pattern {pattern} takes {nodes} nodes, and --topology pair has 2; write --topology star"
-                    ),
-                    _ => format!("--pattern {pattern} takes {nodes} nodes: {error}"),
+                    _ if self.loopback => {
+                        format!("{takes}, which no network joins; leave out --topology {topology}")
+                    }
+                    Topology::Pair => {
+                        format!("{takes}, and --topology pair has 2; write --topology star")
+                    }
+                    _ => format!("{takes}: {}", error.of_options(false)),
                 })
             })?;
             if card.spec.of::<SpinSpec>().is_err() {
@@ -380,9 +387,18 @@ impl Request {
             ("--pong-size", self.pong_size.is_some()),
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given && !puts) {
-            return wrong(format!(
-                "{name} is for mode put, which cards with RDMA have; write --nic apenet-v5"
-            ));
+            let capable = |chosen: &Chosen| Mode::of(chosen.card.spec.design()).contains(&Mode::Put);
+            return wrong(match cards.iter().find(|chosen| !capable(chosen)) {
+                Some(Chosen { nic, .. }) => format!(
+                    "{name} is for mode put, which cards with RDMA have, and {nic} has none; write --nic apenet-v5"
+                ),
+                None if pattern != Pattern::Pair => {
+                    format!(
+                        "{name} is for mode put, which has one sender; leave out --pattern {pattern}, or {name}"
+                    )
+                }
+                None => format!("{name} is for mode put alone; write --mode put, or leave out {name}"),
+            });
         }
         let put = cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put));
         if put && pattern != Pattern::Pair {

@@ -32,7 +32,7 @@ fn on(topology: &str, pattern: &str, load: &str) -> Request {
 fn a_packet_by_hand() {
     // Through both routers at 50 ns each, a link of 33.4 ns, 4096 bytes at 20 ps and, between cards and routers, a
     // picosecond each. At a load of a thousandth it meets no other.
-    let request = Request { duration: "2ms".into(), ..on("torus:3", "neighbour", "0.001") };
+    let request = Request { duration: Some("2ms".into()), ..on("torus:3", "neighbour", "0.001") };
     let report = measure(&request).unwrap();
     let row = &report.rows[0];
     let alone = 2.0 * 50.0 + 33.4 + 81.92 + 0.002;
@@ -44,6 +44,53 @@ fn a_packet_by_hand() {
     let far = &measure(&on("torus:8x8x8", "tornado", "0.01")).unwrap().rows[0];
     assert!((far.min_ns - (10.0 * 50.0 + 9.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9, "{far:?}");
     assert_eq!(far.hops_mean, 9.0);
+    // Four further in each is the longest route.
+    let longest = measure(&on("torus:8x8x8", "uniform", "0.01")).unwrap();
+    let (saturation, row) = (&longest.saturation[0], &longest.rows[0]);
+    assert!((saturation.alone_latency_ns - (13.0 * 50.0 + 12.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9);
+    assert!(!row.saturated && row.p50_ns < saturation.alone_latency_ns, "{row:?}");
+}
+
+#[test]
+fn a_slow_card_is_measured_for_longer() {
+    let at = |request: Request| measure(&Request { nics: vec!["qnix".into()], ..request }).unwrap();
+    let report = at(on("torus:4x4x4", "uniform", "0.1"));
+    // 4128 bytes at 5 ns, 7 routers at 100 ns and 6 links of 200 ns.
+    let alone = 4128.0 * 5.0 + 7.0 * 100.0 + 6.0 * 200.0 + 0.002;
+    let of = |report: &Report| (report.manifest.warmup_ns, report.manifest.duration_ns);
+    assert!((of(&report).0 - 2.0 * alone).abs() < 1e-9, "{:?}", of(&report));
+    assert!((of(&report).1 - 10.0 * 4128.0 * 5.0).abs() < 1e-9);
+    assert!(!report.rows[0].saturated && report.saturation[0].measured_saturation_fraction.is_none());
+    let short = Request {
+        warmup: Some("1us".into()),
+        duration: Some("1us".into()),
+        ..on("torus:4x4", "uniform", "1")
+    };
+    assert_eq!(of(&at(short)), (1000.0, 1000.0));
+}
+
+#[test]
+fn credits_limit_short_packets() {
+    // Of 64 bytes at 20 ps: a place of the 8 for a card's own packets is taken for 50 ns in the router, 1.28 ns on
+    // the way out, and 2 ps there and back.
+    let report = measure(&Request { packet: 64, ..on("torus:4x4x4", "uniform", "0.1,0.5") }).unwrap();
+    let of = report.saturation[0].buffers_fraction.unwrap();
+    assert!((of - 8.0 * 1.28 / 51.282).abs() < 1e-9, "{of}");
+    let measured = report.saturation[0].measured_saturation_fraction.unwrap();
+    assert!((measured - of).abs() < 0.005, "{measured} against {of}");
+    // With as many places as links have, these are the limit: twice 32, each taken for there and back at 33.4 ns too.
+    let links = Request {
+        packet: 64,
+        overrides: vec!["router.entry=1000".into()],
+        ..on("torus:8", "tornado", "0.5")
+    };
+    let report = measure(&links).unwrap();
+    let (of, loads) = (report.saturation[0].buffers_fraction.unwrap(), report.saturation[0].channel_load_max);
+    assert!((of - 2.0 * 32.0 * 1.28 / 118.08 / 3.0).abs() < 1e-9, "{of}");
+    assert_eq!(loads, Some(3.0));
+    assert!(report.rows[0].accepted_fraction <= of, "{report:?}");
+    let long = measure(&on("torus:4x4x4", "uniform", "0.1")).unwrap();
+    assert_eq!(long.saturation[0].buffers_fraction, None);
 }
 
 #[test]
@@ -56,7 +103,8 @@ fn an_offered_load_is_accepted_below_saturation() {
         ("torus:8x2", "bit-complement", "0.3"),
         ("torus:5x3x1", "neighbour", "0.7"),
     ] {
-        let report = measure(&Request { duration: "60us".into(), ..on(topology, pattern, load) }).unwrap();
+        let report =
+            measure(&Request { duration: Some("60us".into()), ..on(topology, pattern, load) }).unwrap();
         let row = &report.rows[0];
         assert!((row.accepted_fraction / row.offered_fraction - 1.0).abs() < 0.06, "{row:?}");
         let saturation = &report.saturation[0];
@@ -88,7 +136,7 @@ fn traffic_saturates_where_the_first_link_is_full() {
 
 #[test]
 fn a_seed_gives_one_report_and_another_another() {
-    let request = Request { duration: "5us".into(), ..on("torus:3x3", "uniform", "0.2:0.4:0.2") };
+    let request = Request { duration: Some("5us".into()), ..on("torus:3x3", "uniform", "0.2:0.4:0.2") };
     let [first, again] = [(), ()].map(|()| measure(&request).unwrap());
     assert_eq!(first, again);
     assert_eq!(first.rows.len(), 2);
@@ -98,7 +146,7 @@ fn a_seed_gives_one_report_and_another_another() {
 #[test]
 fn progress_goes_up_and_an_interrupt_ends_a_long_run() {
     let (interrupt, seen) = (Arc::new(AtomicBool::new(false)), std::cell::Cell::new(0));
-    let long = Request { duration: "1ms".into(), ..on("torus:8x8x8", "uniform", "0.5") };
+    let long = Request { duration: Some("1ms".into()), ..on("torus:8x8x8", "uniform", "0.5") };
     let error = in_environment(&long, Some(interrupt.clone()), &|done, total| {
         assert_eq!(total, 100);
         assert!(done >= seen.get());
@@ -115,7 +163,7 @@ fn progress_goes_up_and_an_interrupt_ends_a_long_run() {
 fn any_cards_link_and_router_will_do() {
     let request = Request {
         nics: ["spin-discrete", "qnix", "nfp-4000"].map(str::to_owned).to_vec(),
-        duration: "3ms".into(),
+        duration: Some("3ms".into()),
         packet: 1024,
         ..on("torus:2x2", "uniform", "0.01")
     };
@@ -146,12 +194,12 @@ fn requests_that_cannot_be_are_refused() {
         (with(&|r| (r.topology, r.patterns) = ("torus:4x2".into(), vec!["transpose".into()])), "torus:8x8x8"),
         (with(&|r| r.load = "1.5".into()), "a node cannot send more than its link carries"),
         (with(&|r| r.packet = 0), "--packet is 1 to 1048576, not 0"),
-        (with(&|r| r.duration = "20".into()), "--duration: "),
-        (with(&|r| r.duration = "0 ns".into()), "nothing would be measured"),
-        (with(&|r| r.warmup = "soon".into()), "--warmup: "),
-        (with(&|r| r.duration = "10 s".into()), "write a shorter --duration"),
+        (with(&|r| r.duration = Some("20".into())), "--duration: "),
+        (with(&|r| r.duration = Some("0 ns".into())), "nothing would be measured"),
+        (with(&|r| r.warmup = Some("soon".into())), "--warmup: "),
+        (with(&|r| r.duration = Some("10 s".into())), "write a shorter --duration"),
         (
-            with(&|r| (r.duration, r.load) = ("1ns".into(), "0.001".into())),
+            with(&|r| (r.duration, r.load) = (Some("1ns".into()), "0.001".into())),
             "no packet came in the measured time",
         ),
     ] {

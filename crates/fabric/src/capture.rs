@@ -78,9 +78,14 @@ impl CapturedLink {
         self.rows.len()
     }
 
+    /// The packets that it has carried, those left out among them.
+    pub fn packets(&self) -> u64 {
+        self.len() as u64 + self.left_out
+    }
+
     /// Whether the link has carried nothing.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.left_out == 0
+        self.packets() == 0
     }
 
     /// When the first byte of a packet went out, by its number.

@@ -158,15 +158,16 @@ impl FatTree {
         };
         check_ports(ports)?;
         if ports > spec.ports {
-            return wrong(format!(
-                "{self} is made of switches with {ports} ports, and switch.ports is {has}; write fat-tree:{even}, or \
-                 set switch.ports={ports}",
-                has = spec.ports,
-                even = spec.ports & !1,
-            ));
+            return Err(TopologyError::new(format!(
+                "{self} is made of switches with {ports} ports, and switch.ports is {}",
+                spec.ports
+            ))
+            .topology(format!("fat-tree:{}", spec.ports & !1))
+            .set(format!("switch.ports={ports}")));
         }
         if hosts < 2 {
-            return wrong(format!("a fat tree has 2 nodes at least, not {hosts}; write nodes = 2 or more"));
+            let why = format!("a fat tree has 2 nodes at least, not {hosts}");
+            return Err(TopologyError::new(why).nodes("2 or more"));
         }
         let half = u64::from(ports / 2);
         let holds = |levels: u32| half.saturating_pow(levels).saturating_mul(2);
@@ -177,13 +178,15 @@ impl FatTree {
                  switches, as in fat-tree:36",
                 holds(MOST_LEVELS)
             )),
-            (Some(needed), Some(levels)) if needed > levels => wrong(format!(
-                "a fat tree of {ports}-port switches with {levels} level{} holds {most} nodes, not {hosts}; write \
-                 nodes = {most} or fewer, or fat-tree:{ports}:{needed}, or fat-tree:{ports} for as many levels as it \
-                 takes",
-                if levels == 1 { "" } else { "s" },
-                most = holds(levels),
-            )),
+            (Some(needed), Some(levels)) if needed > levels => {
+                let (plural, most) = (if levels == 1 { "" } else { "s" }, holds(levels));
+                Err(TopologyError::new(format!(
+                    "a fat tree of {ports}-port switches with {levels} level{plural} holds {most} nodes, not {hosts}"
+                ))
+                .nodes(format!("{most} or fewer"))
+                .topology(format!("fat-tree:{ports}:{needed}"))
+                .topology(format!("fat-tree:{ports} for as many levels as it takes")))
+            }
             (Some(needed), levels) => {
                 let last = levels.unwrap_or(needed) - 1;
                 // Levels above the first subtree that holds all hosts would never see a packet.

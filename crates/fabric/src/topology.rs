@@ -45,19 +45,76 @@ pub struct NetworkSpec {
     pub router: Option<RouterSpec>,
 }
 
+impl NetworkSpec {
+    /// The router of every host on a torus.
+    pub fn torus_router(&self) -> RouterSpec {
+        self.router.unwrap_or(RouterSpec::like(&self.switch))
+    }
+}
+
 /// An impossible topology. The text says why, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopologyError(String);
+pub struct TopologyError {
+    why: String,
+    instead: Vec<Instead>,
+}
+
+/// What to write instead, without the name of the key or option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Instead {
+    Nodes(String),
+    Topology(String),
+    /// An override of the card's spec.
+    Set(String),
+}
 
 impl TopologyError {
-    pub(crate) fn new(text: String) -> TopologyError {
-        TopologyError(text)
+    pub(crate) fn new(why: String) -> TopologyError {
+        TopologyError { why, instead: Vec::new() }
+    }
+
+    pub(crate) fn nodes(mut self, nodes: impl Into<String>) -> TopologyError {
+        self.instead.push(Instead::Nodes(nodes.into()));
+        self
+    }
+
+    pub(crate) fn topology(mut self, topology: impl Into<String>) -> TopologyError {
+        self.instead.push(Instead::Topology(topology.into()));
+        self
+    }
+
+    pub(crate) fn set(mut self, entry: String) -> TopologyError {
+        self.instead.push(Instead::Set(entry));
+        self
+    }
+
+    /// The same for a command line, which has an option for the number of nodes or has not.
+    pub fn of_options(&self, has_nodes: bool) -> String {
+        self.text(|instead| match instead {
+            Instead::Nodes(nodes) => has_nodes.then(|| format!("--nodes {nodes}")),
+            Instead::Topology(topology) => Some(format!("--topology {topology}")),
+            Instead::Set(entry) => Some(format!("--set {entry}")),
+        })
+    }
+
+    fn text(&self, write: impl Fn(&Instead) -> Option<String>) -> String {
+        let instead: Vec<String> = self.instead.iter().filter_map(write).collect();
+        match instead.is_empty() {
+            true => self.why.clone(),
+            false => format!("{}; write {}", self.why, instead.join(", or ")),
+        }
     }
 }
 
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text(|instead| {
+            Some(match instead {
+                Instead::Nodes(nodes) => format!("nodes = {nodes}"),
+                Instead::Topology(topology) => format!("topology {topology}"),
+                Instead::Set(entry) => format!("set {entry}"),
+            })
+        }))
     }
 }
 
@@ -81,28 +138,32 @@ impl Topology {
     /// Says how many can, and what to write instead.
     pub fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
         let ports = spec.ports as usize;
-        let wrong = |text| Err(TopologyError(text));
-        match self {
-            Topology::Pair if hosts > 2 => wrong(format!(
-                "a pair has 2 nodes, not {hosts}; write nodes = 2, or topology star for up to {ports}, or fat-tree"
-            )),
+        let wrong = TopologyError::new;
+        Err(match self {
+            Topology::Pair if hosts > 2 => wrong(format!("a pair has 2 nodes, not {hosts}"))
+                .nodes("2")
+                .topology(format!("star for up to {ports}"))
+                .topology("fat-tree"),
             Topology::Pair if hosts < 2 => {
-                wrong(format!("a pair has 2 nodes, not {hosts}; write nodes = 2, or topology alone for one"))
+                wrong(format!("a pair has 2 nodes, not {hosts}")).nodes("2").topology("alone for one")
             }
-            Topology::Alone if hosts != 1 => wrong(format!(
-                "topology alone is of 1 node, not {hosts}; write nodes = 1, or topology pair or star"
-            )),
+            Topology::Alone if hosts != 1 => {
+                let why = format!("topology alone is of 1 node, not {hosts}");
+                wrong(why).nodes("1").topology("pair").topology("star")
+            }
             Topology::Star if hosts < 2 => {
-                wrong(format!("a star has 2 nodes at least, not {hosts}; write nodes = 2 or more"))
+                wrong(format!("a star has 2 nodes at least, not {hosts}")).nodes("2 or more")
             }
             Topology::Star if hosts > ports => wrong(format!(
-                "a star of {hosts} nodes needs a switch of {hosts} ports, and switch.ports is {ports}; write \
-                 nodes = {ports} or fewer, or set switch.ports={hosts}, or topology fat-tree"
-            )),
-            Topology::FatTree(tree) => tree.shape(hosts, spec).map(|_| ()),
-            Topology::Torus(torus) => torus.shape(hosts).map(|_| ()),
-            Topology::Alone | Topology::Pair | Topology::Star => Ok(()),
-        }
+                "a star of {hosts} nodes needs a switch of {hosts} ports, and switch.ports is {ports}"
+            ))
+            .nodes(format!("{ports} or fewer"))
+            .set(format!("switch.ports={hosts}"))
+            .topology("fat-tree"),
+            Topology::FatTree(tree) => return tree.shape(hosts, spec).map(|_| ()),
+            Topology::Torus(torus) => return torus.shape(hosts).map(|_| ()),
+            Topology::Alone | Topology::Pair | Topology::Star => return Ok(()),
+        })
     }
 
     /// Joins these hosts. Switches become nodes of the world, after those that it has; routers are on the hosts' own nodes.
@@ -212,7 +273,10 @@ impl FromStr for Topology {
             .filter(|t| name.len() < 32 && distance(t) <= t.len() / 2)
             .min_by_key(|t| distance(t));
         let meant = near.map_or(String::new(), |t| format!("; did you mean {t}?"));
-        Err(TopologyError(format!("no topology '{text}'; there are: {}{meant}", Topology::NAMES.join(", "))))
+        Err(TopologyError::new(format!(
+            "no topology '{text}'; there are: {}{meant}",
+            Topology::NAMES.join(", ")
+        )))
     }
 }
 

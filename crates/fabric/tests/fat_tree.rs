@@ -207,7 +207,7 @@ fn impossible_trees_get_a_suggestion() {
     assert_eq!(
         refused("fat-tree:36:2", 1024, 36),
         "a fat tree of 36-port switches with 2 levels holds 648 nodes, not 1024; write nodes = 648 or fewer, or \
-         fat-tree:36:3, or fat-tree:36 for as many levels as it takes"
+         topology fat-tree:36:3, or topology fat-tree:36 for as many levels as it takes"
     );
     assert!(refused("fat-tree:4:1", 5, 36).contains("with 1 level holds 4 nodes"));
     assert_eq!(
@@ -216,7 +216,7 @@ fn impossible_trees_get_a_suggestion() {
     );
     assert_eq!(
         refused("fat-tree:64", 100, 37),
-        "fat-tree:64 is made of switches with 64 ports, and switch.ports is 37; write fat-tree:36, or set \
+        "fat-tree:64 is made of switches with 64 ports, and switch.ports is 37; write topology fat-tree:36, or set \
          switch.ports=64"
     );
     assert!(refused("fat-tree", 100, 37).contains("an even number of ports"));

@@ -388,10 +388,21 @@ fn topologies_know_how_many_hosts_they_join() {
     );
     assert_eq!(
         refused(Topology::Pair, 3),
-        "a pair has 2 nodes, not 3; write nodes = 2, or topology star for up to 36, or fat-tree"
+        "a pair has 2 nodes, not 3; write nodes = 2, or topology star for up to 36, or topology fat-tree"
     );
     assert_eq!(refused(Topology::Star, 0), "a star has 2 nodes at least, not 0; write nodes = 2 or more");
     assert!(refused(Topology::Star, 37).contains("set switch.ports=37"));
+    let error = Topology::Star.check(37, &SPIN.switch).unwrap_err();
+    assert!(
+        error
+            .of_options(true)
+            .ends_with("write --nodes 36 or fewer, or --set switch.ports=37, or --topology fat-tree")
+    );
+    assert!(error.of_options(false).ends_with("; write --set switch.ports=37, or --topology fat-tree"));
+    assert_eq!(
+        Topology::Star.check(0, &SPIN.switch).unwrap_err().of_options(false),
+        "a star has 2 nodes at least, not 0"
+    );
     for (topology, hosts) in [(Topology::Pair, 2), (Topology::Star, 2), (Topology::Star, 36)] {
         assert_eq!(topology.check(hosts, &SPIN.switch), Ok(()));
     }

@@ -39,6 +39,11 @@ impl Capture {
     fn left_out(&self) -> u64 {
         self.0.left_out()
     }
+
+    /// How many packets there were.
+    fn packets(&self) -> u64 {
+        self.0.packets()
+    }
 }
 
 /// The capture of runs of this thread, if there is one.

@@ -52,7 +52,8 @@ def torus_text(report: TorusReport) -> str:
     ]
     for (title, (head, *body)), one in zip(torus_tables(report), report["saturation"], strict=True):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
-        lines += [f"# {_saturation(one)}", *_undelivered(_rows_of(report, one))]
+        rows = _rows_of(report, one)
+        lines += [f"# {_saturation(one)}", *_short(report, one, rows), *_undelivered(rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -84,9 +85,31 @@ def _saturation(one: Saturation) -> str:
         arithmetic = f"saturates at {one['saturation_fraction']:.3f} by arithmetic ({loads})"
     else:
         arithmetic = "too many routes to say where it saturates by arithmetic"
+    if "buffers_fraction" in one:
+        arithmetic += f", and routers' buffers hold the packets of {one['buffers_fraction']:.3f}"
     if "measured_saturation_fraction" in one:
         return f"{arithmetic}; measured {one['measured_saturation_fraction']:.3f}"
     return f"{arithmetic}; not at these loads"
+
+
+_FEW = 100
+"""Packets below which the 99th percentile is the longest time."""
+
+
+def _short(report: TorusReport, one: Saturation, rows: list[TorusRow]) -> list[str]:
+    """Where the times of the measurement are too short for this card."""
+    alone, warmup = one["alone_latency_ns"], report["manifest"]["warmup_ns"]
+    few = [row for row in rows if row["packets"] < _FEW]
+    lines = []
+    if warmup < alone:
+        lines.append(
+            f"# a packet alone takes {fixed(alone, 1)} ns over the longest route, more than the warm-up, so less was "
+            "accepted than later would be; write a longer --warmup"
+        )
+    if few:
+        loads = ", ".join(f"{row['packets']} at load {row['offered_fraction']:g}" for row in few)
+        lines.append(f"# few packets were measured: {loads}; write a longer --duration")
+    return lines
 
 
 def _undelivered(rows: list[TorusRow]) -> list[str]:
@@ -104,7 +127,7 @@ _WHOLE = 1_000_000
 def torus_figure(report: TorusReport) -> Figure:
     """A report as a picture: latency and accepted load over the offered load, a colour for each card and pattern.
 
-    The 99th percentile of latencies is dashed. A dotted line says where the links' loads let a pattern saturate.
+    The 99th percentile of latencies is dashed. A dotted line says where a pattern saturates by the loads of links.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -121,11 +144,13 @@ def torus_figure(report: TorusReport) -> Figure:
         means = {load: row["latency_ns"] / scale for load, row in own.items()}
         tails = {load: row["p99_ns"] / scale for load, row in own.items()}
         latencies.append(Curve(label, means, colour=number, marker=number))
-        latencies.append(Curve(f"{label}: p99", tails, colour=number, style=1, marked=False))
+        # A line that is not drawn needs no name: of one load the marks say all.
+        if len(own) > 1:
+            latencies.append(Curve(f"{label}: p99", tails, colour=number, style=1, marked=False))
         shares = {load: row["accepted_fraction"] for load, row in own.items()}
         accepted.append(Curve(label, shares, colour=number, marker=number))
     with mpl.rc_context(RC):
-        figure = Figure(figsize=(9.6, 4.4), layout="constrained")
+        figure = Figure(figsize=(9.6, 3.8 + 0.1 * len(latencies)), layout="constrained")
         left, right = figure.subplots(1, 2)
         value_axis(left, [value for curve in latencies for value in curve.points.values()], f"Latency ({unit})")
         handles = draw(left, latencies)
@@ -139,8 +164,8 @@ def torus_figure(report: TorusReport) -> Figure:
         left.set_title(
             f"{report['manifest']['topology']}, {report['manifest']['packet_bytes']} B", loc="left", fontsize=10
         )
-        right.set_title("dotted: the links' loads by arithmetic", loc="left", fontsize=8)
-        left.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.14))
+        right.set_title("dotted: saturation, by the loads of links", loc="left", fontsize=8)
+        figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside lower left", ncols=2)
     return figure
 
 

@@ -13,7 +13,7 @@ import typer
 
 from nicety.cli.options import Capture
 from nicety.errors import InputError
-from nicety.shared.checks import U64, Names, Numbers, Overrides, shown
+from nicety.shared.checks import U64, Names, Numbers, Overrides, one_of, shown
 from nicety.shared.options import Argument, arguments_of
 from nicety.shared.ranges import format_numbers, format_size, parse_ranges
 
@@ -100,16 +100,16 @@ class CommandOption:
             return parse_names(value, self.flag)
         if of == Numbers:
             return parse_ranges(value, self.flag)
-        if self._is_size:
-            return self._size(value)
         if of is bytes:
             return self._bytes(value)
-        if of is int and not self.argument.option.least <= value <= self.argument.option.most:
+        if of is int:
+            number = self._size(value) if self._is_size else value
             least, most = self.argument.option.least, self.argument.option.most
-            raise InputError(f"{self.flag} is {least} to {shown(most)}, not {value}")
+            if not least <= number <= most:
+                raise InputError(f"{self.flag} is {least} to {shown(most)}, not {value}")
+            return number
         if typing.get_origin(of) is typing.Literal and value not in typing.get_args(of):
-            text = self.argument.text.replace("`", "").rstrip(".")
-            raise InputError(f"{self.flag} {value}: {text[0].lower()}{text[1:]}")
+            raise InputError(f"{self.flag} is {one_of(typing.get_args(of))}, not {value}")
         return value
 
     def _size(self, value: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nicety.errors import InputError
+from nicety.shared.checks import one_of
 from nicety.shared.files import PICTURES, check_place, write_whole
 from nicety.show.tables import check_arrow, csv_text, report_table, write_arrow
 
@@ -39,8 +40,7 @@ class Files:
         if self.arrow is not None:
             check_arrow(f"--arrow {self.arrow}")
         if self.plot is not None and self.plot.suffix.lower() not in PICTURES:
-            endings = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
-            raise InputError(f"--plot {self.plot}: a picture's name ends with {endings}")
+            raise InputError(f"--plot {self.plot}: a picture's name ends with {one_of(PICTURES)}")
         if self.trace_scale is not None and self.trace_scale not in {"ns", "ps"}:
             raise InputError(f"--trace-scale {self.trace_scale}: a tick of the timeline is a nanosecond, ns, or a ps")
         if self.trace_scale is not None and self.trace is None:

@@ -15,7 +15,11 @@ from nicety.cli.options import Json, Seed
 def _reproduce(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms, qnix or apenet.")],
     report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A folder for a page, pictures and the data behind them.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A folder for a page, pictures and their data; made where there is none.",
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure fewer sizes and nodes.")] = False,
     only: Annotated[

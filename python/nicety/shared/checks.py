@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from os import PathLike, fspath
 from typing import Any, SupportsIndex, cast
@@ -29,8 +29,8 @@ Place = str | PathLike[str]
 """A file's path, or a name that stands for one."""
 
 
-def whole(value: object, name: str, most: int = U64) -> int:
-    """A whole number from 0 to `most`, as Python's own int.
+def whole(value: object, name: str, most: int = U64, least: int = 0) -> int:
+    """A whole number from `least` to `most`, as Python's own int.
 
     Raises:
         InputError: where it is anything else.
@@ -39,8 +39,8 @@ def whole(value: object, name: str, most: int = U64) -> int:
         number = -1 if isinstance(value, bool) else operator.index(cast(SupportsIndex, value))
     except TypeError:
         number = -1
-    if not 0 <= number <= most:
-        raise InputError(f"{name} is a whole number from 0 to {shown(most)}, not {_short(value)}")
+    if not least <= number <= most:
+        raise InputError(f"{name} is a whole number from {least} to {shown(most)}, not {_short(value)}")
     return number
 
 
@@ -63,6 +63,11 @@ def picoseconds(ns: float, name: str) -> int:
 def shown(most: int) -> str:
     """The end of a range of numbers in a message."""
     return {U32: "2^32 - 1", U64: "2^64 - 1"}.get(most, str(most))
+
+
+def one_of(values: Sequence[str]) -> str:
+    """Values to choose from, as in `a, b or c`."""
+    return f"{', '.join(values[:-1])} or {values[-1]}" if len(values) > 1 else values[0]
 
 
 _LONG = 60

@@ -48,9 +48,11 @@ def check_place(label: str, path: Path) -> None:
         path: the file.
 
     Raises:
-        InputError: it is a folder, has none, or may not be written.
+        InputError: it is a folder, has none, may not be written, or is `-`.
     """
     folder = path.parent
+    if path == Path("-"):
+        raise InputError(f"{label}: files have names; what is printed goes to stdout, and --json prints all of it")
     if path.is_dir():
         raise InputError(f"{label}: this is a folder; name a file in it")
     if not folder.is_dir():

@@ -97,7 +97,7 @@ class Argument:
         if self.type == Place:
             return text(fspath(value), self.name, str(self.option.default or "a file's path"))
         if self.type is int:
-            return whole(value, self.name, self.option.most)
+            return whole(value, self.name, self.option.most, self.option.least)
         return list(bytes(value)) if self.type is bytes else value
 
 

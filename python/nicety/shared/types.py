@@ -759,6 +759,9 @@ class Saturation(TypedDict):
     Attributes:
         nic: The card.
         pattern: The pattern.
+        alone_latency_ns: Time of a packet alone over the longest route.
+        buffers_fraction: The load at which the places of routers' buffers are all taken, whose credits take their time:
+            where it is below 1, as with short packets.
         channel_load_max: The load of the most loaded link, in links' bandwidths, where every node that sends does so at
             a link's bandwidth: by walking routes. Left out where they are too many: to all nodes, on a torus of more
             than 4096 and an odd size.
@@ -770,6 +773,8 @@ class Saturation(TypedDict):
 
     nic: str
     pattern: str
+    alone_latency_ns: float
+    buffers_fraction: NotRequired[float]
     channel_load_max: NotRequired[float]
     channel_load_mean: NotRequired[float]
     measured_saturation_fraction: NotRequired[float]
@@ -842,7 +847,8 @@ class TorusRow(TypedDict):
         p99_ns: The 99th percentile, by nearest rank.
         max_ns: The maximum.
         hops_mean: Links between nodes that a packet crossed, the mean.
-        saturated: Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated.
+        saturated: Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated, and
+            by three times the square root of these, which chance alone would not leave.
         packets: Packets measured: those generated in the measured time.
         undelivered_packets: Packets that should have been, but had not left their node when the run was given up, far
             beyond saturation. They are in no latency.
@@ -1372,25 +1378,27 @@ class TorusOptions(TypedDict, total=False):
 
     Attributes:
         nics: Cards to compare, of which the links and routers are taken: names of specs, or paths of spec files.
-        duration: The time in which packets are measured, as in 20us.
+        duration: The time in which packets are measured, as in 20us, the default; where ten packets on the slowest link
+            take longer, that is.
         load: Offered loads, fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
         packet: Payload bytes of a packet.
         patterns: Where packets go: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         topology: The torus, as in torus:8x8x8.
-        warmup: The time before that, as in 10us.
+        warmup: The time before that, as in 10us, the default; where a packet alone takes more than half of that over
+            the longest route, it is twice its time.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
-    duration: Annotated[str | None, Option(default="20us", metavar="TIME")]
+    duration: Annotated[str | None, Option(metavar="TIME")]
     load: Annotated[str | None, Option(default="0.1:1.0", metavar="LOADS")]
     overrides: Annotated[Overrides | None, Option()]
     packet: Annotated[int | None, Option(default=4096, least=1, most=1048576, metavar="SIZE")]
     patterns: Annotated[Names | None, Option(default=["uniform"], metavar="P[,Q]", example="uniform")]
     seed: Annotated[int | None, Option(default=1)]
     topology: Annotated[str | None, Option(default="torus:8x8x8", metavar="torus:XxYxZ")]
-    warmup: Annotated[str | None, Option(default="10us", metavar="TIME")]
+    warmup: Annotated[str | None, Option(metavar="TIME")]
 
 
 class TourOptions(TypedDict, total=False):

@@ -104,7 +104,9 @@ def _named_sizes(sizes: Sequence[int]) -> list[int]:
     room = (place[-1] - place[0]) / _MOST_TICKS
     named = {sizes[0]: place[0], sizes[-1]: place[-1]}
     powers = [(size, at) for size, at in zip(sizes, place, strict=True) if size & (size - 1) == 0]
-    every = max(1, math.ceil(len(powers) / _MOST_TICKS))
+    least = max(1, math.ceil(len(powers) / _MOST_TICKS))
+    # At even distances up to the last where these are hardly longer.
+    every = next((step for step in (least, least + 1) if (len(powers) - 1) % step == 0), least)
     for size, at in (*powers[::every], *zip(sizes, place, strict=True)):
         if all(abs(at - other) >= room for other in named.values()):
             named[size] = at

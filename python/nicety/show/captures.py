@@ -64,6 +64,11 @@ class Capture:
         """Packets that did not fit the memory so far. The file has their numbers, by link."""
         return self._capture.left_out()
 
+    @property
+    def packets(self) -> int:
+        """Packets that were on a link so far, those that did not fit among them."""
+        return self._capture.packets()
+
     def __enter__(self) -> Self:
         """Capture the runs of this thread from now on."""
         self._capture.begin()
@@ -72,8 +77,10 @@ class Capture:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Capture no further runs; warns where packets did not fit."""
+        """Capture no further runs; warns where packets did not fit, or there were none."""
         self._capture.end()
+        if not self.packets and error is None:
+            warnings.warn(f"{self._path}: no packet was on a link", RecordingWarning, stacklevel=2)
         if self.left_out:
             text = f"{self._path}: {self.left_out} packets did not fit the memory for a capture, and are only counted"
             warnings.warn(text, RecordingWarning, stacklevel=2)

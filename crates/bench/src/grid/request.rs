@@ -160,7 +160,9 @@ impl Request {
             (None, nodes) => match topology {
                 Some(Topology::Torus(torus)) => {
                     let nodes = nodes.or(torus.hosts()).unwrap_or(USUAL_NODES);
-                    Grid::of_torus(&torus.shape(nodes as usize)?)?
+                    Grid::of_torus(
+                        &torus.shape(nodes as usize).map_err(|error| Error::Input(error.of_options(true)))?,
+                    )?
                 }
                 Some(Topology::Pair) => Grid::balanced(nodes.unwrap_or(2))?,
                 _ => Grid::balanced(nodes.unwrap_or(USUAL_NODES))?,
@@ -170,7 +172,7 @@ impl Request {
         let topology = topology.unwrap_or(usual);
         for (_, card) in cards {
             topology.check(grid.ranks() as usize, &card.spec.node().switch).map_err(|error| {
-                Error::Input(format!("--grid {grid} has {} ranks: {error}", grid.ranks()))
+                Error::Input(format!("--grid {grid} has {} ranks: {}", grid.ranks(), error.of_options(true)))
             })?;
         }
         Ok((grid, topology))

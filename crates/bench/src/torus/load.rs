@@ -69,6 +69,9 @@ fn wrong<T>(text: &str, why: &str) -> Result<T, Error> {
 fn millionths(text: &str, part: &str) -> Result<u32, Error> {
     let (whole, digits) = part.split_once('.').unwrap_or((part, ""));
     let digital = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if part.starts_with('-') {
+        return wrong(text, &format!("'{part}' is below 0"));
+    }
     if !digital(whole) || !digital(digits) || whole.is_empty() && digits.is_empty() || whole.len() > 3 {
         return wrong(text, &format!("'{part}' is no number"));
     }
@@ -104,7 +107,7 @@ mod tests {
             ("", "no number"),
             (".", "no number"),
             ("a", "no number"),
-            ("-0.1", "no number"),
+            ("-0.1", "'-0.1' is below 0"),
             ("1e-3", "no number"),
             ("0.5,", "no number"),
             ("0", "no traffic"),

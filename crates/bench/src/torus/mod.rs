@@ -27,6 +27,8 @@ use traffic::{Experiment, Measured};
 
 /// The share of the packets generated in a time below which those that arrive in it say that queues grow.
 const ACCEPTED: f64 = 0.95;
+/// Standard deviations of a Poisson process that chance is not taken for.
+const CHANCE: f64 = 3.0;
 /// Parts of a row in which progress is told.
 const PARTS: usize = 100;
 /// How often it is.
@@ -59,7 +61,8 @@ pub struct Row {
     pub max_ns: f64,
     /// Links between nodes that a packet crossed, the mean.
     pub hops_mean: f64,
-    /// Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated.
+    /// Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated, and by three
+    /// times the square root of these, which chance alone would not leave.
     pub saturated: bool,
     /// Packets measured: those generated in the measured time.
     pub packets: u64,
@@ -85,6 +88,12 @@ pub struct Saturation {
     /// The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that is a node's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saturation_fraction: Option<f64>,
+    /// The load at which the places of routers' buffers are all taken, whose credits take their time: where it is below 1, as
+    /// with short packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffers_fraction: Option<f64>,
+    /// Time of a packet alone over the longest route.
+    pub alone_latency_ns: f64,
     /// The largest accepted load, if any of the rows is saturated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_saturation_fraction: Option<f64>,
@@ -161,7 +170,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
                     .and_then(|found| row(nic, experiment, found));
                 rows.push(row.map_err(|error| error.inside(&place()))?);
             }
-            saturation.push(saturation_of(nic, pattern, loads, &rows[first..]));
+            saturation.push(resolved.saturation((nic, card), pattern, loads, request.packet, &rows[first..]));
         }
     }
     (environment.progress)(total, total);
@@ -185,6 +194,33 @@ impl Resolved {
         let &Resolved { torus, shape, warmup, window, .. } = self;
         let (network, packet, seed) = (Resolved::network(card), request.packet, request.seed);
         Experiment { torus, shape, network, pattern, load, packet, warmup, window, seed }
+    }
+
+    /// The saturation of a pattern on a card, of which these are the rows.
+    fn saturation(
+        &self,
+        (nic, card): (&str, &Card),
+        pattern: Pattern,
+        loads: Option<ChannelLoads>,
+        packet: u64,
+        rows: &[Row],
+    ) -> Saturation {
+        let network = Resolved::network(card);
+        let [entry, buffers] = network.torus_router().passes(&network.link, packet);
+        let saturated = rows.iter().any(|row| row.saturated);
+        let accepted = rows.iter().map(|row| row.accepted_fraction);
+        Saturation {
+            nic: nic.to_owned(),
+            pattern: pattern.name(),
+            channel_load_max: loads.map(|loads| loads.max),
+            channel_load_mean: loads.map(|loads| loads.mean),
+            saturation_fraction: loads.map(|loads| loads.saturation()),
+            buffers_fraction: loads
+                .map(|loads| entry.min(buffers / loads.max))
+                .filter(|&fraction| fraction < 1.0),
+            alone_latency_ns: request::alone(&self.shape, &network, packet).ps() as f64 / 1e3,
+            measured_saturation_fraction: saturated.then(|| accepted.fold(0.0, f64::max)),
+        }
     }
 }
 
@@ -217,7 +253,8 @@ fn row(nic: &str, experiment: Experiment, measured: Measured) -> Result<Row, Err
     let packets = measured.latencies.len() as u64;
     if packets == 0 {
         return Err(Error::Input(
-            "no packet came in the measured time; write a longer --duration, or a higher --load".into(),
+            "no packet came in the measured time; write a longer --duration, or --topology with more nodes"
+                .into(),
         ));
     }
     let spread = Spread::of(measured.latencies, 1);
@@ -234,21 +271,14 @@ fn row(nic: &str, experiment: Experiment, measured: Measured) -> Result<Row, Err
         p99_ns: spread.p99,
         max_ns: spread.max,
         hops_mean: measured.hops as f64 / packets as f64,
-        saturated: (measured.accepted as f64) < ACCEPTED * (packets + measured.undelivered) as f64,
+        saturated: queues_grew(measured.accepted, packets + measured.undelivered),
         packets,
         undelivered_packets: measured.undelivered,
     })
 }
 
-fn saturation_of(nic: &str, pattern: Pattern, loads: Option<ChannelLoads>, rows: &[Row]) -> Saturation {
-    let saturated = rows.iter().any(|row| row.saturated);
-    let accepted = rows.iter().map(|row| row.accepted_fraction);
-    Saturation {
-        nic: nic.to_owned(),
-        pattern: pattern.name(),
-        channel_load_max: loads.map(|loads| loads.max),
-        channel_load_mean: loads.map(|loads| loads.mean),
-        saturation_fraction: loads.map(|loads| loads.saturation()),
-        measured_saturation_fraction: saturated.then(|| accepted.fold(0.0, f64::max)),
-    }
+/// Whether so much fewer packets arrived than were generated that it is not by chance.
+fn queues_grew(arrived: u64, generated: u64) -> bool {
+    let (arrived, generated) = (arrived as f64, generated as f64);
+    arrived < ACCEPTED * generated && arrived + CHANCE * generated.sqrt() < generated
 }

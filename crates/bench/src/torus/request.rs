@@ -35,13 +35,10 @@ const fn usual_packet() -> u64 {
     4096
 }
 
-fn usual_warmup() -> String {
-    "10us".to_owned()
-}
-
-fn usual_duration() -> String {
-    "20us".to_owned()
-}
+/// The shortest default of `warmup`.
+const WARMUP: Duration = Duration::from_us(10);
+/// The shortest default of `duration`.
+const WINDOW: Duration = Duration::from_us(20);
 
 /// Random traffic on a torus of routers: latency and accepted throughput over the offered load.
 ///
@@ -70,14 +67,16 @@ pub struct Request {
     #[serde(default = "usual_packet")]
     #[schemars(range(min = 1, max = LONGEST), extend("metavar" = "SIZE"))]
     pub packet: u64,
-    /// The time in which packets are measured, as in 20us.
-    #[serde(default = "usual_duration")]
+    /// The time in which packets are measured, as in 20us, the default; where ten packets on the slowest link take longer,
+    /// that is.
+    #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
-    pub duration: String,
-    /// The time before that, as in 10us.
-    #[serde(default = "usual_warmup")]
+    pub duration: Option<String>,
+    /// The time before that, as in 10us, the default; where a packet alone takes more than half of that over the longest
+    /// route, it is twice its time.
+    #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
-    pub warmup: String,
+    pub warmup: Option<String>,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
     #[serde(default)]
     pub overrides: Vec<String>,
@@ -107,8 +106,8 @@ impl Request {
             patterns: usual_patterns(),
             load: usual_load(),
             packet: usual_packet(),
-            duration: usual_duration(),
-            warmup: usual_warmup(),
+            duration: None,
+            warmup: None,
             overrides: Vec::new(),
             seed: default_seed(),
         }
@@ -136,7 +135,11 @@ impl Request {
         if !(1..=LONGEST).contains(&self.packet) {
             return wrong(format!("--packet is 1 to {LONGEST}, not {}", self.packet));
         }
-        let (warmup, window) = (time("--warmup", &self.warmup)?, time("--duration", &self.duration)?);
+        let links = || cards.iter().map(|(_, card)| card.spec.node().link.serialisation(self.packet));
+        let alone = || cards.iter().map(|(_, card)| alone(&shape, &Resolved::network(card), self.packet));
+        let warmup = time("--warmup", self.warmup.as_deref(), WARMUP, alone().max().map(|time| time * 2))?;
+        let window =
+            time("--duration", self.duration.as_deref(), WINDOW, links().max().map(|time| time * 10))?;
         if window.is_zero() {
             return wrong("--duration 0: nothing would be measured; write for example 20us".into());
         }
@@ -148,9 +151,8 @@ impl Request {
             let packets = time / u128::from(most) * u128::from(shape.hosts());
             if packets > MOST_PACKETS {
                 return wrong(format!(
-                    "{name}: some {packets} packets in {} and {}, of {MOST_PACKETS} at most; write a shorter --duration, or \
-                     longer packets",
-                    self.warmup, self.duration
+                    "{name}: some {packets} packets in {warmup} and {window}, of {MOST_PACKETS} at most; write a shorter \
+                     --duration, or longer packets"
                 ));
             }
         }
@@ -185,6 +187,21 @@ impl Resolved {
     }
 }
 
-fn time(option: &str, text: &str) -> Result<Duration, Error> {
-    parse_time(text).map_err(|error| Error::Input(format!("{option}: {error}")))
+/// The time of a packet over the longest route of an idle torus: routers send on what comes as it comes.
+pub(super) fn alone(shape: &TorusShape, network: &NetworkSpec, packet: u64) -> Duration {
+    let links = shape.sizes().iter().map(|size| size / 2).sum();
+    network.torus_router().alone(&network.link, links, packet)
+}
+
+/// The time that an option names, or its default: `least`, or `usual` where that is longer.
+fn time(
+    option: &str,
+    text: Option<&str>,
+    least: Duration,
+    usual: Option<Duration>,
+) -> Result<Duration, Error> {
+    match text {
+        Some(text) => parse_time(text).map_err(|error| Error::Input(format!("{option}: {error}"))),
+        None => Ok(usual.map_or(least, |usual| usual.max(least))),
+    }
 }

@@ -59,6 +59,27 @@ impl RouterSpec {
         let &SwitchSpec { latency, buffer, .. } = switch;
         RouterSpec { latency, buffer, entry: RouterSpec::usual_entry(buffer), gap: None }
     }
+
+    /// The time of a packet with so many bytes of payload over so many links, and the routers at their ends, where it
+    /// meets no other.
+    pub fn alone(&self, link: &LinkSpec, links: u32, bytes: u64) -> Duration {
+        let inside = self.latency + INNER_LATENCY + INNER_LATENCY;
+        link.serialisation(bytes) + inside + (link.latency + self.latency) * u64::from(links)
+    }
+
+    /// What its buffers let through of packets with so many bytes of payload: the most that a card can send, and that a
+    /// link can carry on all its virtual channels, as fractions of the link's bandwidth, which may be above 1.
+    ///
+    /// A place is taken from a packet's start until its credit is back: there and back on the link, the router's latency,
+    /// and the time of its bytes on the way out.
+    pub fn passes(&self, link: &LinkSpec, bytes: u64) -> [f64; 2] {
+        let bytes = link.serialisation(bytes);
+        let share = |places: u32, latency: Duration| {
+            let held = latency + latency + self.latency + bytes;
+            f64::from(places) * bytes.ps() as f64 / held.ps() as f64
+        };
+        [share(self.entry, INNER_LATENCY), share(u32::from(CHANNELS) * self.buffer, link.latency)]
+    }
 }
 
 /// A torus, without hosts yet. The default has three dimensions, as equal as the number of hosts allows.
@@ -127,9 +148,7 @@ impl Torus {
     pub fn shape(self, hosts: usize) -> Result<TorusShape, TopologyError> {
         let most_cubic = || {
             u32::try_from(hosts).ok().filter(|&hosts| hosts > 0).map(shape::most_cubic).ok_or_else(|| {
-                TopologyError::new(format!(
-                    "a torus has 1 node at least, not {hosts}; write nodes = 1 or more"
-                ))
+                TopologyError::new(format!("a torus has 1 node at least, not {hosts}")).nodes("1 or more")
             })
         };
         let sizes = match self.sizes {
@@ -139,10 +158,10 @@ impl Torus {
         let nodes = sizes.iter().map(|&size| u64::from(size)).product::<u64>();
         if nodes != hosts as u64 {
             let [x, y, z] = most_cubic()?;
-            return Err(TopologyError::new(format!(
-                "{self} has {nodes} node{}, not {hosts}; write nodes = {nodes}, or topology torus:{x}x{y}x{z}",
-                if nodes == 1 { "" } else { "s" },
-            )));
+            let plural = if nodes == 1 { "" } else { "s" };
+            return Err(TopologyError::new(format!("{self} has {nodes} node{plural}, not {hosts}"))
+                .nodes(nodes.to_string())
+                .topology(format!("torus:{x}x{y}x{z}")));
         }
         Ok(TorusShape::new(sizes, self.dateline))
     }
@@ -161,7 +180,7 @@ impl Torus {
                  please report it"
             )));
         }
-        let router = spec.router.unwrap_or(RouterSpec::like(&spec.switch));
+        let router = spec.torus_router();
         let at = |node| Terminal { node, buffer: router.buffer, delivery: Delivery::Head };
         let entry = |node| Terminal { buffer: router.entry, ..at(node) };
         let mut ports = Vec::with_capacity(hosts.len());

@@ -40,7 +40,7 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
         ports: s.count("ports", 2..=1024, "ports of a switch; pair has none") as u32,
         buffer: s.count("buffer", 1..=1 << 16, "incoming packets that each port of a switch holds") as u32,
     };
-    let router = read_router(&reader.section("router"));
+    let router = read_router(&reader.section("router"), &switch);
     let s = reader.section("barrier");
     let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
     NodeSpec { host, link, switch, router, barrier }
@@ -73,21 +73,22 @@ fn read_protocol(s: &Section<'_>) -> LinkProtocol {
     LinkProtocol { resend: Some(Resend { retries, timeout, bit_errors }), ..protocol }
 }
 
-/// Reads the section of routers, which may be left out as a whole.
-fn read_router(s: &Section<'_>) -> Option<RouterSpec> {
+/// Reads the section of routers. What it does not say is as in a switch.
+fn read_router(s: &Section<'_>, switch: &SwitchSpec) -> Option<RouterSpec> {
     if !["latency", "buffer", "entry", "gap"].iter().any(|key| s.has(key)) {
         return None;
     }
-    let buffer = 1..=1 << 16;
-    let latency = s.time("latency", "through a router, for a packet's head");
-    let links =
-        s.count("buffer", buffer.clone(), "packets that each virtual channel of each input holds") as u32;
-    let entry = match s.has("entry") {
-        true => s.count("entry", buffer, "packets of its own card that a router holds") as u32,
-        false => RouterSpec::usual_entry(links),
-    };
-    let gap = s.has("gap").then(|| s.gap("gap", "per byte between card and router"));
-    Some(RouterSpec { latency, buffer: links, entry, gap })
+    let places = |key, doc| s.has(key).then(|| s.count(key, 1..=1 << 16, doc) as u32);
+    let latency = s.has("latency").then(|| s.time("latency", "through a router, for a packet's head"));
+    let buffer = places("buffer", "packets that each virtual channel of each input holds");
+    let buffer = buffer.unwrap_or(switch.buffer);
+    let entry = places("entry", "packets of its own card that a router holds");
+    Some(RouterSpec {
+        latency: latency.unwrap_or(switch.latency),
+        buffer,
+        entry: entry.unwrap_or(RouterSpec::usual_entry(buffer)),
+        gap: s.has("gap").then(|| s.gap("gap", "per byte between card and router")),
+    })
 }
 
 fn read_host(s: &Section<'_>) -> HostSpec {

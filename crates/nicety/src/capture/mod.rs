@@ -42,6 +42,7 @@ struct Appended {
     file: Option<BufWriter<File>>,
     interfaces: u32,
     left_out: u64,
+    packets: u64,
 }
 
 /// A run whose packets are written.
@@ -60,7 +61,8 @@ impl Capture {
     /// A capture in this file, which the first run makes, or makes anew.
     pub fn to(path: impl AsRef<Path>) -> Capture {
         let path = path.as_ref().to_owned();
-        let file = Arc::new(Mutex::new(Appended { path, file: None, interfaces: 0, left_out: 0 }));
+        let file =
+            Arc::new(Mutex::new(Appended { path, file: None, interfaces: 0, left_out: 0, packets: 0 }));
         Capture { file, memory: MEMORY, label: String::new() }
     }
 
@@ -87,6 +89,11 @@ impl Capture {
         self.lock().left_out
     }
 
+    /// How many packets were on a link so far, in all runs.
+    pub fn packets(&self) -> u64 {
+        self.lock().packets
+    }
+
     /// Writes the packets of a run.
     ///
     /// # Errors
@@ -94,6 +101,7 @@ impl Capture {
     pub fn append(&self, run: &CapturedRun<'_>) -> Result<(), Error> {
         let mut appended = self.lock();
         appended.left_out += run.links.iter().map(|link| link.left_out).sum::<u64>();
+        appended.packets += run.links.iter().map(CapturedLink::packets).sum::<u64>();
         let description = match self.label.as_str() {
             "" => run.description.clone(),
             label => format!("{label}; {}", run.description),
@@ -135,8 +143,7 @@ impl Appended {
             file.write_all(&pcapng::packet(interface, time.ps() / 1000, length, bytes, &comment))?;
         }
         for (interface, link) in (self.interfaces..).zip(links) {
-            let packets = link.len() as u64 + link.left_out;
-            file.write_all(&pcapng::statistics(interface, end.ps() / 1000, packets, link.left_out))?;
+            file.write_all(&pcapng::statistics(interface, end.ps() / 1000, link.packets(), link.left_out))?;
         }
         self.interfaces += links.len() as u32;
         file.flush()
