@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each of the two test programs uses a part of it")]
 
 pub mod code;
+pub mod host;
 mod path;
 pub mod random;
 

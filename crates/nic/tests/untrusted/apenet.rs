@@ -1,6 +1,7 @@
 //! APEnet+: headers and footers of 64 bytes, with a CRC.
 
 use super::forger::{self, Forged, forged, noise, number, origin};
+use crate::support::host::Host;
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
@@ -176,49 +177,23 @@ fn library(packets: Vec<Forged>) -> (Statistics, u32) {
     let spec = Spec::load("apenet-v5", &[], SHIPPED).unwrap();
     let (spec, _) = nicety_nic::read(&spec).unwrap();
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node().link);
-    let (sim, recorder, host) = (world.sim(NodeId(0)), Recorder::off(), spec.node().host);
-    let memory = Rc::new(Memory::new(host.memory));
-    let cpus = Rc::new(Cpus::new(&sim, host, &recorder));
-    let log: nicety_nic::Log = Arc::new(|_| {});
-    let seat = nicety_nic::Seat {
-        sim: &sim,
-        nodes: 3,
-        ordered: true,
-        memory: &memory,
-        gpu: None,
-        cpus: &cpus,
-        port,
-        packet_payload: None,
-        eager: None,
-        uid: 0,
-        log: &log,
-        recorder: &recorder,
-    };
-    let card = spec.clone().install(seat).unwrap();
-    let buffer = memory.allocate(32_768).unwrap();
-    card.adopt(&buffer);
+    let host = Host::install(&spec, world.sim(NodeId(0)), port, 3);
+    let (out, into) = (host.room(16_384), host.room(16_384));
     let ended = Rc::new(std::cell::Cell::new(0));
     for sends in [true, false] {
-        let (card, cpus, node, recorder) = (card.clone(), cpus.clone(), sim.clone(), Recorder::off());
-        let (address, ended) = (buffer.address(), ended.clone());
-        sim.spawn(async move {
-            let path = std::cell::RefCell::new(Path::from(node.now()));
-            let caller = || nicety_nic::Caller { sim: &node, cpus: &cpus, recorder: &recorder, path: &path };
+        let (own, out, into, ended) = (host.clone(), out.clone(), into.clone(), ended.clone());
+        host.sim.spawn(async move {
             if sends {
-                let message = nicety_nic::Outgoing { to: 1, tag: 0, address, bytes: 8192 };
-                card.clone().send(caller(), message).await.unwrap();
+                own.send_from(&out, 1, 0, 8192).await;
             } else {
-                let wanted =
-                    nicety_nic::Wanted { source: None, tag: None, address: address + 16_384, room: 10_000 };
-                let posted = card.clone().post_receive(caller(), wanted).await.unwrap();
-                card.clone().received(caller(), posted).await.unwrap();
+                own.receive_into(&into, None, 10_000).await;
             }
             ended.set(ended.get() + 1);
         });
     }
     forger::send(&world, other, packets, 16);
     world.run().unwrap_or_else(|error| panic!("{error}"));
-    let node = card.of::<nicety_nic::apenet::Node>().unwrap();
+    let node = host.card.of::<nicety_nic::apenet::Node>().unwrap();
     (node.card().statistics(), ended.get())
 }
 

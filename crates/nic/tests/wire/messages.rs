@@ -1,16 +1,14 @@
 //! Messages between two hosts by `send` and `recv`, on cards of every design.
 
 use super::relay::{self, Relay};
+use crate::support::host::Host;
 use crate::support::pattern;
 use nicety_fabric::{Network, NetworkSpec, Symbol};
-use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::World;
-use nicety_nic::{Arrival, Caller, Card, Log, Outgoing, Seat, Wanted};
 use nicety_spec::{SHIPPED, Spec, parse_override};
-use nicety_types::{Duration, NodeId, Path, Recorder, Time};
+use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Sizes of messages: eager, of several packets, and by rendezvous.
 const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
@@ -27,27 +25,8 @@ fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 
         relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch, router: node.router });
     let mut rank = 0;
     let hosts = ports.map(|port| {
-        let (sim, recorder) = (world.sim(NodeId(rank)), Recorder::off());
-        let memory = Rc::new(Memory::new(node.host.memory));
-        let cpus = Rc::new(Cpus::new(&sim, node.host, &recorder));
-        let log: Log = Arc::new(|_| {});
-        let seat = Seat {
-            sim: &sim,
-            nodes: 2,
-            ordered: true,
-            memory: &memory,
-            gpu: None,
-            cpus: &cpus,
-            port,
-            packet_payload: None,
-            eager: None,
-            uid: 0,
-            log: &log,
-            recorder: &recorder,
-        };
-        let card: Rc<dyn Card> = spec.clone().install(seat).unwrap();
         rank += 1;
-        Host { card, cpus, memory, sim, recorder }
+        Host::install(&spec, world.sim(NodeId(rank - 1)), port, 2)
     });
     (world, hosts, network)
 }
@@ -61,7 +40,7 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
         for (tag, bytes) in (0..).zip(SIZES) {
             let sender = host.clone();
             sim.spawn_program(format!("sender {rank}.{tag}"), async move {
-                sender.send(1 - rank, tag, bytes).await;
+                send(&sender, 1 - rank, tag, bytes).await;
             });
         }
         let came = came.clone();
@@ -69,7 +48,7 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
             // Some messages come before their receives.
             host.sim.delay(Duration::from_us(20)).await;
             for tag in [3, 0, 1, 2, 5, 4] {
-                let (source, tag, right) = host.receive(tag).await;
+                let (source, tag, right) = receive(&host, tag).await;
                 came.borrow_mut().push((rank, host.sim.now(), source, tag, right));
             }
         });
@@ -78,49 +57,21 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
     came.take()
 }
 
-#[derive(Clone)]
-struct Host {
-    card: Rc<dyn Card>,
-    cpus: Rc<Cpus>,
-    memory: Rc<Memory>,
-    sim: nicety_kernel::Sim,
-    recorder: Recorder,
+/// Sends so many bytes, which say the tag.
+async fn send(host: &Host, to: u32, tag: u32, bytes: u64) {
+    let buffer = host.room(bytes);
+    buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag.into()));
+    host.send_from(&buffer, to, tag, bytes).await;
 }
 
-impl Host {
-    async fn send(&self, to: u32, tag: u32, bytes: u64) {
-        let buffer = self.memory.allocate(bytes.max(1)).unwrap();
-        self.card.adopt(&buffer);
-        buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag.into()));
-        self.send_from(&buffer, to, tag, bytes).await;
-    }
-
-    async fn send_from(&self, buffer: &Allocation, to: u32, tag: u32, bytes: u64) {
-        let path = RefCell::new(Path::from(self.sim.now()));
-        let outgoing = Outgoing { to, tag, address: buffer.address(), bytes };
-        self.card.clone().send(self.caller(&path), outgoing).await.unwrap();
-    }
-
-    async fn receive(&self, tag: u32) -> (u32, u32, bool) {
-        let room = SIZES[tag as usize];
-        let buffer = self.memory.allocate(room.max(1)).unwrap();
-        self.card.adopt(&buffer);
-        let arrival = self.receive_into(&buffer, tag, room).await;
-        let mut bytes = vec![0; room as usize];
-        buffer.bytes().unwrap().read(0, &mut bytes);
-        (arrival.source, arrival.tag, arrival.bytes == room && bytes == pattern(room as usize, tag.into()))
-    }
-
-    async fn receive_into(&self, buffer: &Allocation, tag: u32, room: u64) -> Arrival {
-        let path = RefCell::new(Path::from(self.sim.now()));
-        let wanted = Wanted { source: None, tag: Some(tag), address: buffer.address(), room };
-        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await.unwrap();
-        self.card.clone().received(self.caller(&path), posted).await.unwrap()
-    }
-
-    fn caller<'c>(&'c self, path: &'c RefCell<Path>) -> Caller<'c> {
-        Caller { sim: &self.sim, cpus: &self.cpus, recorder: &self.recorder, path }
-    }
+/// Receives the message of a tag: its source, its tag, and whether its bytes are right.
+async fn receive(host: &Host, tag: u32) -> (u32, u32, bool) {
+    let room = SIZES[tag as usize];
+    let buffer = host.room(room);
+    let arrival = host.receive_into(&buffer, Some(tag), room).await;
+    let mut bytes = vec![0; room as usize];
+    buffer.bytes().unwrap().read(0, &mut bytes);
+    (arrival.source, arrival.tag, arrival.bytes == room && bytes == pattern(room as usize, tag.into()))
 }
 
 #[test]
@@ -155,7 +106,7 @@ fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
                     let buffer = sender.memory.allocate_phantom(BYTES).unwrap();
                     sender.send_from(&buffer, 1, tag, BYTES).await;
                 }
-                _ => sender.send(1, tag, BYTES).await,
+                _ => send(&sender, 1, tag, BYTES).await,
             }
             sender.sim.delay(apart).await;
         }
@@ -165,7 +116,7 @@ fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
         for tag in 0..12 {
             let buffer = receiver.memory.allocate(BYTES).unwrap();
             buffer.bytes().unwrap().write(0, &[0xaa; BYTES as usize]);
-            let arrival = receiver.receive_into(&buffer, tag, BYTES).await;
+            let arrival = receiver.receive_into(&buffer, Some(tag), BYTES).await;
             assert_eq!(arrival.bytes, BYTES);
             let mut bytes = [0; BYTES as usize];
             buffer.bytes().unwrap().read(0, &mut bytes);

@@ -1,0 +1,71 @@
+//! A host with a card of any design, and its `send` and `recv`.
+
+use nicety_fabric::Port;
+use nicety_host::{Allocation, Cpus, Memory};
+use nicety_kernel::Sim;
+use nicety_nic::{Arrival, Caller, Card, CardSpec, Log, Outgoing, Seat, Wanted};
+use nicety_types::{Path, Recorder};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub struct Host {
+    pub card: Rc<dyn Card>,
+    pub memory: Rc<Memory>,
+    pub sim: Sim,
+    cpus: Rc<Cpus>,
+    recorder: Recorder,
+}
+
+impl Host {
+    /// A host on a node, one of so many.
+    pub fn install(spec: &Arc<dyn CardSpec>, sim: Sim, port: Port, nodes: u32) -> Host {
+        let (host, recorder) = (spec.node().host, Recorder::off());
+        let memory = Rc::new(Memory::new(host.memory));
+        let cpus = Rc::new(Cpus::new(&sim, host, &recorder));
+        let log: Log = Arc::new(|_| {});
+        let seat = Seat {
+            sim: &sim,
+            nodes,
+            ordered: true,
+            memory: &memory,
+            gpu: None,
+            cpus: &cpus,
+            port,
+            packet_payload: None,
+            eager: None,
+            uid: 0,
+            log: &log,
+            recorder: &recorder,
+        };
+        let card = spec.clone().install(seat).unwrap();
+        Host { card, memory, sim, cpus, recorder }
+    }
+
+    /// Memory that its messages may use.
+    pub fn room(&self, bytes: u64) -> Allocation {
+        let buffer = self.memory.allocate(bytes.max(1)).unwrap();
+        self.card.adopt(&buffer);
+        buffer
+    }
+
+    /// Sends the first bytes of a buffer.
+    pub async fn send_from(&self, buffer: &Allocation, to: u32, tag: u32, bytes: u64) {
+        let path = RefCell::new(Path::from(self.sim.now()));
+        let outgoing = Outgoing { to, tag, address: buffer.address(), bytes };
+        self.card.clone().send(self.caller(&path), outgoing).await.unwrap();
+    }
+
+    /// Receives a message of any rank into a buffer.
+    pub async fn receive_into(&self, buffer: &Allocation, tag: Option<u32>, room: u64) -> Arrival {
+        let path = RefCell::new(Path::from(self.sim.now()));
+        let wanted = Wanted { source: None, tag, address: buffer.address(), room };
+        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await.unwrap();
+        self.card.clone().received(self.caller(&path), posted).await.unwrap()
+    }
+
+    fn caller<'c>(&'c self, path: &'c RefCell<Path>) -> Caller<'c> {
+        Caller { sim: &self.sim, cpus: &self.cpus, recorder: &self.recorder, path }
+    }
+}
