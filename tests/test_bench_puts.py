@@ -82,6 +82,19 @@ def test_a_host_puts_to_itself_in_loop_back() -> None:
     assert rows("message-rate", [8], loopback=True, window=8)[0]["messages_per_s"] > 0
 
 
+@pytest.mark.parametrize("nic", ["apenet-v5", "apenet-v4", "apenet-6"])
+@pytest.mark.parametrize("addressing", ["virtual", "physical"])
+def test_a_round_trip_of_any_size_in_loop_back_has_its_stages(nic: str, addressing: str) -> None:
+    sizes = [8, 100 << 10, 108 << 10, 112 << 10, 256 << 10, 1020 << 10, 4 << 20]
+    report = nicety.run_benchmark(
+        "latency", nics=[nic], loopback=True, addressing=addressing, sizes=sizes, iterations=2
+    )
+    rows = report["rows"]
+    assert [row["size_bytes"] for row in rows] == sizes
+    for row in rows:
+        assert sum(stage["ns"] for stage in row["stages"] or ()) == pytest.approx(row["latency_ns"])
+
+
 def test_polling_is_faster_than_interrupts() -> None:
     polled, interrupted = (rows("latency", [8], **{how: True})[0]["latency_ns"] for how in ("poll", "interrupt"))
     assert polled < interrupted

@@ -89,6 +89,20 @@ def test_memory_of_graphics_processors_at_either_end() -> None:
     assert host_gpu < gpu_gpu
 
 
+def test_a_second_wait_for_an_operation_fails_at_once() -> None:
+    async def main(host: nicety.Host) -> None:
+        rdma, buffer = host.rdma, host.alloc(64)
+        await rdma.register(buffer)
+        put = await rdma.put(buffer, to=host.rank, address=buffer.address)
+        assert (await rdma.wait(put)).kind == "sent"
+        begun = host.now_ps
+        with pytest.raises(nicety.RunError, match=r"has no operation \d+; its end has been told already"):
+            await rdma.wait(put)
+        assert host.now_ps == begun
+
+    run(main)
+
+
 def test_a_refused_put_is_reported_at_both_ends_and_writes_nothing() -> None:
     async def main(host: nicety.Host) -> tuple[Any, ...]:
         rdma = host.rdma
@@ -104,12 +118,19 @@ def test_a_refused_put_is_reported_at_both_ends_and_writes_nothing() -> None:
             first, second = await rdma.event(), await rdma.event()
             assert not theirs.array.any()
             assert not foreign.array.any()
+            assert (first.address, first.length_bytes, first.data) == (region.address, 4096, 4097)
+            assert (second.address, second.length_bytes, second.data) == (foreign.address, 100, 101)
             return first, second
         ends = []
         for length, address in ((4096, region.address), (100, foreign.address)):
-            await rdma.put(mine[:length], to=1, address=address)
+            await rdma.put(mine[:length], to=1, address=address, data=length + 1)
             ends += [await rdma.event(), await rdma.event()]
-        return tuple(event for event in ends if event.kind == "refused")
+        refused = [event for event in ends if event.kind == "refused"]
+        assert [(event.address, event.length_bytes, event.data) for event in refused] == [
+            (mine.address, 4096, 4097),
+            (mine.address, 100, 101),
+        ]
+        return tuple(refused)
 
     results = run(main).results
     assert [(event.kind, event.reason) for event in results[0]] == [("refused", "unregistered"), ("refused", "foreign")]

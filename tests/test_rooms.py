@@ -168,7 +168,7 @@ def card_against(card: str, path: Path, source: str) -> list[str]:
     return wrong
 
 
-ORDERED = ["spin", "qnix", "nfp"]
+ORDERED = ["spin", "qnix", "nfp", "apenet"]
 
 
 @pytest.mark.parametrize("card", ORDERED)
@@ -212,6 +212,10 @@ def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> No
         ("qnix", "transmit.rs", "use crate::qnix::receive::Slot;", 1),
         ("qnix", "transmit.rs", "use crate::qnix::{Card, Process};", 1),
         ("qnix", "transmit.rs", "use crate::qnix::{Card, Completed};", 0),
+        ("apenet", "transmit/mod.rs", "use crate::apenet::receive::incoming::Incoming;", 1),
+        ("apenet", "hints.rs", "use crate::apenet::{Node, messages::Messenger};", 1),
+        ("apenet", "receive/streaming.rs", "use crate::apenet::receive::Incoming;", 1),
+        ("apenet", "receive/lost.rs", "use crate::apenet::{Process, receive::{Getting, refusals::x}};", 1),
     ],
 )
 def test_an_import_of_a_card_against_the_order_is_found(card: str, file: str, source: str, count: int) -> None:

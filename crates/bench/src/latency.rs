@@ -25,7 +25,7 @@ pub(super) struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
     stages: BTreeMap<Stage, Duration>,
-    /// Paths that did not begin with their round trip, and so explain another time.
+    /// Paths that did not begin with their round trip, or have no stages for some of it, and so explain another time.
     strays: u64,
 }
 
@@ -178,10 +178,12 @@ impl Plan {
 impl Measured {
     pub(super) fn add(&mut self, took: Duration, path: &Path, now: Time) {
         self.round_trips.push(took);
-        self.strays += u64::from(path.at() != now || now.since(path.origin()) != took);
+        let mut explained = Duration::ZERO;
         for (stage, duration) in path.stages() {
             *self.stages.entry(stage).or_default() += duration;
+            explained += duration;
         }
+        self.strays += u64::from(path.at() != now || explained != took);
     }
 }
 

@@ -60,7 +60,9 @@ class RdmaEvent:
     Attributes:
         kind: what has happened.
         rank: the rank at the other end.
-        address: where the bytes are on this host, or would have been; of a send, the address of its streaming buffer.
+        address: where the bytes are on this host, or would have been. Of a send at its receiver, the address of its
+            streaming buffer, 0 if there was none. Of a refused put or send at its sender, that of its buffer, 0 if
+            `ring.entries` further descriptors have been written since.
         length_bytes: the message's length.
         data: what the sender added to a put or send.
         streaming: whether the bytes are in a streaming buffer.
@@ -184,7 +186,8 @@ class RdmaProcess:
         The buffer of a put or send may be used again, or the bytes of a get have come.
 
         Raises:
-            RunError: where the other end has refused it by then, or events were lost because a queue was full.
+            RunError: where the other end has refused it by then, where its end has been told already (by this call or
+                as an event), or where events were lost because a queue was full.
         """
         return self._calls.wait(self._number, operation_number(operation), _event)
 

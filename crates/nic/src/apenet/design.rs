@@ -1,9 +1,9 @@
 //! The APEnet+ implementation of the card design seam.
 
-use super::hints::hints;
-use super::messages::{Messenger, Receiving};
-use super::spec::read_apenet;
-use super::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
+use crate::apenet::hints::hints;
+use crate::apenet::messages::{Messenger, Receiving};
+use crate::apenet::spec::read_apenet;
+use crate::apenet::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
@@ -60,7 +60,7 @@ impl Counters for Report {
 /// An APEnet+ card, and its host's library.
 pub struct Node {
     card: Rc<Card>,
-    pub(super) messenger: Rc<Messenger>,
+    messenger: Rc<Messenger>,
 }
 
 impl Node {
@@ -101,8 +101,10 @@ impl Design for Rdma {
     }
 
     fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
-        let own =
-            |(rank, card): &(u32, Rc<dyn design::Card>)| card.of::<Node>().ok().map(|node| (*rank, node));
+        let own = |(rank, card): &(u32, Rc<dyn design::Card>)| {
+            let node = card.of::<Node>().ok()?;
+            Some((*rank, node.card.clone(), node.messenger.clone()))
+        };
         hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
     }
 }

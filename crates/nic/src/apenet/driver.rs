@@ -3,42 +3,13 @@
 //! A call that has entered the driver runs to its end by itself, even if its program stops waiting for it: a message whose
 //! descriptors are in the ring is whole.
 
-use super::transmit::{Job, Leaving};
-use super::wire::{Kind, Repr};
-use super::{Card, Endpoint, stages};
-use nicety_kernel::{Credits, Server, Signal, Sim};
+use crate::apenet::transmit::{Job, Leaving};
+use crate::apenet::wire::{Kind, Repr};
+use crate::apenet::{Card, Endpoint, stages};
+use nicety_kernel::Signal;
 use nicety_types::{MessageId, Path, Stage};
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::RefCell;
 use std::rc::Rc;
-
-/// The transmit ring.
-pub(super) struct Ring {
-    /// The driver writes the descriptors of one message after another.
-    writer: Server,
-    /// Free descriptors.
-    pub(super) free: Credits,
-    /// Descriptors that the card has been told of, in order.
-    pub(super) announced: RefCell<VecDeque<Job>>,
-    /// Descriptors that the card has fetched so far.
-    pub(super) fetched: Cell<u64>,
-    pub(super) rung: Signal,
-    /// Places for fetched descriptors on the card.
-    pub(super) places: Credits,
-}
-
-impl Ring {
-    pub(super) fn new(sim: &Sim, entries: u64, fetch: u64) -> Ring {
-        Ring {
-            writer: Server::new(sim),
-            free: Credits::new(sim, entries),
-            announced: RefCell::default(),
-            fetched: Cell::new(0),
-            rung: Signal::new(sim),
-            places: Credits::new(sim, fetch),
-        }
-    }
-}
 
 /// An operation on its way to the card.
 pub(super) struct Order {
@@ -83,6 +54,7 @@ impl Card {
         self.kernel.cpus().spend(self.spec.driver.operation, stages::DRIVER, path).await;
         let fetched = if order.kind == Kind::Get { 0 } else { order.bytes };
         let (mut offset, mut batch) = (0, Vec::new());
+        self.ring.known.begin(self.header(&order, 0), order.local);
         loop {
             let address = order.local + offset;
             let page = self.page(address);
@@ -98,7 +70,9 @@ impl Card {
                 }
             }
             self.kernel.cpus().spend(self.spec.driver.descriptor, stages::DRIVER, path).await;
-            batch.push(self.job(&order, offset, bytes, path));
+            let (header, source, leaving) = (self.header(&order, offset), address, order.leaving.clone());
+            batch.push(Job { header, source, payload: bytes, leaving, path: path.clone() });
+            self.ring.known.written();
             offset += bytes;
             if offset == fetched {
                 break;
@@ -108,11 +82,11 @@ impl Card {
         drop(writing);
     }
 
-    /// The descriptor of a page.
-    fn job(&self, order: &Order, offset: u64, payload: u64, path: &Path) -> Job {
+    /// The header of the page that begins after so many bytes, without their length.
+    fn header(&self, order: &Order, offset: u64) -> Repr {
         let remote =
             if order.remote == 0 || order.kind == Kind::Get { order.remote } else { order.remote + offset };
-        let header = Repr {
+        Repr {
             kind: order.kind,
             physical: order.physical,
             from: Endpoint { node: self.node, process: order.from },
@@ -123,13 +97,6 @@ impl Card {
             offset: offset as u32,
             bytes: order.bytes as u32,
             data: order.data,
-        };
-        Job {
-            header,
-            source: order.local + offset,
-            payload,
-            leaving: order.leaving.clone(),
-            path: path.clone(),
         }
     }
 

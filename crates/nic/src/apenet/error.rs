@@ -144,6 +144,13 @@ pub enum ApenetError {
         /// The limit.
         limit: u64,
     },
+    /// The process has no operation of which an event is to come.
+    NoOperation {
+        /// Its number.
+        operation: u64,
+        /// The process.
+        process: u32,
+    },
     /// Events were lost, because a queue was full.
     EventsLost {
         /// Number of lost events.
@@ -214,6 +221,10 @@ impl fmt::Display for ApenetError {
             E::Gets { limit } => {
                 write!(f, "{limit} gets wait for their replies; wait for one, or raise limits.gets")
             }
+            E::NoOperation { operation, process } => write!(
+                f,
+                "process {process} has no operation {operation}; its end has been told already, or it was never posted"
+            ),
             E::EventsLost { events, process } => write!(
                 f,
                 "{events} events of process {process} were lost because a queue was full; take events more often, or \

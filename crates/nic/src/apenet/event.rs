@@ -1,7 +1,7 @@
 //! Kinds of events: what a process is told.
 
-use super::error::Refusal;
-use super::{Endpoint, Operation};
+use crate::apenet::error::Refusal;
+use crate::apenet::{Endpoint, Operation};
 
 /// What has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,9 @@ pub struct Event {
     pub kind: EventKind,
     /// The other end.
     pub peer: Endpoint,
-    /// Where the bytes are on this host, or would have been; for a send, the address of its streaming buffer.
+    /// Where the bytes are on this host, or would have been. For a send at its receiver, the address of its streaming buffer,
+    /// 0 if there was none; for a refused put or send at its sender, that of its buffer, 0 if as many descriptors as the
+    /// transmit ring has entries have been written since.
     pub address: u64,
     /// Bytes of the message.
     pub bytes: u64,

@@ -1,25 +1,26 @@
 //! Deadlock hints: messages that were refused or miss packets, lost events, events that no call takes, processes that have
 //! registered nothing.
 
-use super::design::Node;
-use super::wire::Kind;
-use super::{Card, LIBRARY};
+use crate::apenet::messages::Messenger;
+use crate::apenet::receive::Incoming;
+use crate::apenet::wire::Kind;
+use crate::apenet::{Card, LIBRARY};
 use crate::text::{LISTED, counted};
 use std::rc::Rc;
 
 /// All hints, as notes on a deadlock.
-pub(super) fn hints(nodes: &[(u32, Rc<Node>)]) -> String {
+pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     let of_card = |fact: fn(&Card) -> Vec<String>| {
-        move |(rank, node): &(u32, Rc<Node>)| -> Vec<(u32, String)> {
-            fact(node.card()).into_iter().map(|text| (*rank, text)).collect()
+        move |(rank, card, _): &(u32, Rc<Card>, _)| -> Vec<(u32, String)> {
+            fact(card).into_iter().map(|text| (*rank, text)).collect()
         }
     };
     let facts = [refused, lost, incomplete, gets, queues].map(|fact| {
         let all: Vec<(u32, String)> = nodes.iter().flat_map(of_card(fact)).collect();
         listed(&all)
     });
-    let unreceived: Vec<(u32, String)> =
-        nodes.iter().filter_map(|(rank, node)| unreceived(node).map(|text| (*rank, text))).collect();
+    let of_library = |(rank, _, messenger): &(u32, _, Rc<Messenger>)| Some((*rank, unreceived(messenger)?));
+    let unreceived: Vec<(u32, String)> = nodes.iter().filter_map(of_library).collect();
     facts.concat() + &listed(&unreceived)
 }
 
@@ -66,7 +67,7 @@ fn lost(card: &Card) -> Vec<String> {
 /// Messages of which packets have not come.
 fn incomplete(card: &Card) -> Vec<String> {
     let open = card.receive.open.borrow();
-    let of = |incoming: &Rc<super::receive::Incoming>| {
+    let of = |incoming: &Rc<Incoming>| {
         let (header, come) = (incoming.header, incoming.come.get());
         let what = if header.kind == Kind::Reply { "the reply to a get" } else { "a message" };
         format!("{come} of the {} bytes of {what} have come from rank {}", header.bytes, header.from.node.0)
@@ -101,8 +102,8 @@ fn queues(card: &Card) -> Vec<String> {
 }
 
 /// Messages of `send` without a receive.
-fn unreceived(node: &Node) -> Option<String> {
-    let (source, tag, bytes, count) = node.messenger.unreceived()?;
+fn unreceived(messenger: &Messenger) -> Option<String> {
+    let (source, tag, bytes, count) = messenger.unreceived()?;
     let (first, verb) = if count == 1 { (":", "is") } else { (", the first", "are") };
     let count = counted(count, "message");
     Some(format!(

@@ -1,13 +1,14 @@
 //! The library of a process: register, put, get, send, streaming buffers, events.
 
-use super::driver::Order;
-use super::error::ApenetError;
-use super::event::{Event, EventKind};
-use super::events::Follow;
-use super::receive::Getting;
-use super::transmit::Leaving;
-use super::wire::Kind;
-use super::{Card, Endpoint, Operation, Region};
+use crate::apenet::driver::Order;
+use crate::apenet::error::ApenetError;
+use crate::apenet::event::{Event, EventKind};
+use crate::apenet::events::{Follow, Wanted};
+use crate::apenet::receive::Getting;
+use crate::apenet::translation::Hold;
+use crate::apenet::transmit::Leaving;
+use crate::apenet::wire::Kind;
+use crate::apenet::{Card, Endpoint, Operation, Region};
 use nicety_types::{Path, Stage, Starter};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -127,9 +128,11 @@ impl Process {
         let Transfer { peer: to, local, remote, bytes, data } = transfer;
         let data = if kind == Kind::Get { 0 } else { data };
         let (from, physical) = (self.number, self.card.physical.get());
+        let operation = Operation(message.sequence);
+        self.card.events.posted(self.number, operation, kind == Kind::Get);
         let order = Order { message, kind, physical, from, to, local, remote, bytes, data, leaving };
         self.card.post(order, path).await;
-        Ok(Operation(message.sequence))
+        Ok(operation)
     }
 
     /// Adds a streaming buffer, which lies in a registered region, behind those that are unused. A CPU writes it to the
@@ -182,7 +185,7 @@ impl Process {
     /// # Errors
     /// When events were lost; reported once.
     pub async fn event(&self, path: &mut Path) -> Result<Event, ApenetError> {
-        self.wait_for(&|_| true, "an event", path).await
+        self.take(Wanted::Any, path).await
     }
 
     /// Looks for an event once.
@@ -190,17 +193,15 @@ impl Process {
     /// # Errors
     /// As [`Process::event`].
     pub async fn poll(&self, path: &mut Path) -> Result<Option<Event>, ApenetError> {
-        self.card.poll_event(self.number, &|_| true, path).await
+        self.card.poll_event(self.number, Wanted::Any, path).await
     }
 
     /// Waits for the end of an operation of this process: its buffer may be used again, or its bytes have come.
     ///
     /// # Errors
-    /// When the other end has refused it; when events were lost.
+    /// When the other end has refused it; when its end has been told, by this call or as an event; when events were lost.
     pub async fn wait(&self, operation: Operation, path: &mut Path) -> Result<Event, ApenetError> {
-        let event = self
-            .wait_for(&|event| event.operation() == Some(operation), "the end of an operation", path)
-            .await?;
+        let event = self.take(Wanted::End(operation), path).await?;
         match event.kind {
             EventKind::Refused(_, why) => Err(ApenetError::Refused { why, node: event.peer.node.0 }),
             _ => Ok(event),
@@ -212,29 +213,21 @@ impl Process {
     /// # Errors
     /// When events were lost; reported once.
     pub async fn received(&self, path: &mut Path) -> Result<Event, ApenetError> {
-        self.wait_for(&|event| event.kind == EventKind::Received, "a put or send", path).await
+        self.take(Wanted::Received, path).await
     }
 
-    /// Waits for an event that `wanted` accepts; others stay in the queue.
-    ///
-    /// # Errors
-    /// When events were lost; reported once.
-    pub async fn wait_for(
-        &self,
-        wanted: &dyn Fn(&Event) -> bool,
-        what: &'static str,
-        path: &mut Path,
-    ) -> Result<Event, ApenetError> {
-        let (event, _) = self.card.take_event(self.number, wanted, what, Follow::Thread(path)).await?;
+    /// Waits for an event; others stay in the queue.
+    async fn take(&self, wanted: Wanted, path: &mut Path) -> Result<Event, ApenetError> {
+        let (event, _) = self.card.take_event(self.number, wanted, Follow::Thread(path)).await?;
         Ok(event)
     }
 
     /// Waits for the next event, for a thread of the library: returns the event's own path.
     pub(super) async fn next(&self) -> Result<(Event, Path), ApenetError> {
-        self.card.take_event(self.number, &|_| true, "messages", Follow::Event).await
+        self.card.take_event(self.number, Wanted::Any, Follow::Event).await
     }
 
-    fn hold(&self, address: u64, bytes: u64) -> Result<super::regions::Hold, ApenetError> {
+    fn hold(&self, address: u64, bytes: u64) -> Result<Hold, ApenetError> {
         let process = self.number;
         let held = self.card.translation.regions.hold(process, address, bytes);
         held.map_err(|_| ApenetError::Unregistered { address, bytes, process })

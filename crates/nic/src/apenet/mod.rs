@@ -1,19 +1,20 @@
 //! The APEnet+ card: RDMA between registered memories, with a TLB on the card and DMA engines side by side.
 //!
-//! | file | what is in it |
+//! A module imports from the rooms before its own in this order:
+//!
+//! | room | what is in it |
 //! |---|---|
-//! | `stages.rs`, `error.rs`, `event.rs`, `spec.rs`, `wire.rs` | stages, errors, events, the spec, header and footer of a packet |
-//! | `tlb.rs`, `regions.rs` | the TLB, and registered memory, without time |
-//! | `library.rs` | a process's calls: register, put, get, send, streaming buffers, events |
-//! | `driver.rs` | its driver: descriptors in the transmit ring, the doorbell |
-//! | `transmit.rs` | descriptors, pages and replies through the transmit engines to the link |
-//! | `receive.rs` | from the link through translation and the receive engines to memory |
-//! | `streaming.rs`, `refusals.rs`, `lost.rs` | streaming buffers; refusals, told at both ends; messages that miss a packet |
-//! | `translate.rs` | the TLB's lookups, and the embedded processor |
-//! | `registration.rs` | registration and deregistration |
-//! | `events.rs` | completions in host memory, interrupts or polling, the queues of processes |
-//! | `messages/`, `leases.rs` | `send` and `recv` over streaming buffers and puts; the memory that they register |
-//! | `design.rs`, `hints.rs` | the card behind the design seam, and its deadlock hints |
+//! | `stages`, `spec` | the stages of a message that only this card has; the card's part of a spec |
+//! | `error`, `event` | errors of calls and reasons of refusals; what a process is told |
+//! | `wire` | header and footer of a packet as bytes |
+//! | `translation` | the TLB, registered memory, the embedded processor |
+//! | `events` | completions in host memory, interrupts or polling, the queues of processes |
+//! | `transmit` | the transmit ring; descriptors, pages and replies through the transmit engines to the link |
+//! | `receive` | from the link through translation and the receive engines to memory; refusals, lost messages |
+//! | `driver` | the driver: descriptors in the transmit ring, the doorbell |
+//! | `library` | a process's calls: register, put, get, send, streaming buffers, events |
+//! | `messages` | `send` and `recv` over streaming buffers and puts, and the memory that they register |
+//! | `hints`, `design` | deadlock hints; the card behind the design seam |
 //!
 //! # The steps of a put
 //! 1. The library calls the driver, which makes a descriptor for each page of the buffer, in a ring in host memory, and
@@ -43,19 +44,12 @@ mod error;
 mod event;
 mod events;
 mod hints;
-mod leases;
 mod library;
-mod lost;
 mod messages;
 mod receive;
-mod refusals;
-mod regions;
-mod registration;
 mod spec;
 pub mod stages;
-mod streaming;
-mod tlb;
-mod translate;
+mod translation;
 mod transmit;
 mod wire;
 
@@ -183,10 +177,10 @@ pub struct Card {
     recorder: Recorder,
     tx_ring: Allocation,
     event_ring: Allocation,
-    ring: driver::Ring,
+    ring: transmit::Ring,
     transmit: transmit::Transmit,
     receive: receive::Receive,
-    translation: translate::Translation,
+    translation: translation::Translation,
     events: events::Events,
     /// Whether puts and gets name physical addresses.
     physical: Cell<bool>,
@@ -223,10 +217,10 @@ impl Card {
             loopback: Loopback::new(sim, port.buffer().max(1), recorder),
             port,
             recorder: recorder.clone(),
-            ring: driver::Ring::new(sim, spec.ring.entries, spec.ring.fetch),
+            ring: transmit::Ring::new(sim, spec.ring.entries, spec.ring.fetch),
             transmit: transmit::Transmit::new(sim, &spec, recorder),
             receive: receive::Receive::new(sim, spec.dma.receive_engines, recorder),
-            translation: translate::Translation::new(sim, &spec),
+            translation: translation::Translation::new(sim, &spec),
             events: events::Events::new(sim, spec.events.notify, kernel.vector()),
             kernel,
             physical: Cell::new(false),

@@ -14,13 +14,13 @@
 //! |---|---|
 //! | 0..8 | number of the message at its sender's node; of a refusal, that of the refused message |
 //! | 8..12 | where the payload begins in the message's, in bytes |
-//! | 12..16 | bytes of the message; of a get, of its reply |
+//! | 12..16 | bytes of the message; of a get, of its reply; of a refusal, of the refused message |
 //! | 16..24 | put: data for the receiver's event; reply: number of the get; refusal: why; else 0 |
 //! | 24..28 | zero |
 //! | 28..32 | CRC-32 over everything before it and the payload |
 
-use super::Endpoint;
-use super::error::Refusal;
+use crate::apenet::Endpoint;
+use crate::apenet::error::Refusal;
 use crate::parts::transport::checksum;
 use nicety_fabric::HeaderBytes;
 use nicety_types::{MessageId, NodeId, Payload, Segment, View};
@@ -76,7 +76,7 @@ impl Repr {
 
     /// The refusal of this packet's message.
     pub(super) fn refusal(&self, why: Refusal) -> Repr {
-        let Repr { from, to, number, .. } = *self;
+        let Repr { from, to, number, bytes, .. } = *self;
         let (kind, data) = (Kind::Refusal, why.code());
         Repr {
             kind,
@@ -87,7 +87,7 @@ impl Repr {
             address: 0,
             number,
             offset: 0,
-            bytes: 0,
+            bytes,
             data,
         }
     }

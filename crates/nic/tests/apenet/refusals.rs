@@ -1,7 +1,7 @@
 //! What is refused, and reported at both ends.
 
 use super::support::{Rig, User};
-use nicety_nic::apenet::{ApenetError, EventKind, Refusal};
+use nicety_nic::apenet::{ApenetError, EventKind, Operation, Refusal};
 use nicety_types::{Duration, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,8 +9,8 @@ use std::rc::Rc;
 const LATER: Time = Time::from_ps(1_000_000_000);
 
 /// Process 0 of node 0 does something to a buffer of `bytes` bytes of node 1, of which process `owner` has registered the
-/// first 4096. Returns the refusal, and the buffer.
-fn refused<F>(owner: u32, act: impl FnOnce(User, u64) -> F + 'static) -> (Refusal, Vec<u8>)
+/// first 4096. Returns the refusal, the offset, length and data that its event tells, and the buffer.
+fn refused<F>(owner: u32, act: impl FnOnce(User, u64) -> F + 'static) -> (Refusal, (u64, u64, u64), Vec<u8>)
 where
     F: Future<Output = ()>,
 {
@@ -26,12 +26,14 @@ where
         address.set(buffer.0);
         user.register((buffer.0, 4096)).await.unwrap();
     });
-    let seen = found.clone();
+    let (seen, told) = (found.clone(), Cell::new((0, 0, 0)));
     rig.process(1, 0, async move |user| {
         let event = user.event().await.unwrap();
         let EventKind::Rejected(why) = event.kind else { panic!("{event:?}") };
+        assert_eq!((event.peer.node.0, event.streaming), (0, false));
+        told.set((event.address.wrapping_sub(buffer.get()), event.bytes, event.data));
         user.sim.delay(Duration::from_us(100)).await;
-        seen.set(Some((why, user.look((buffer.get(), 8192)))));
+        seen.set(Some((why, told.get(), user.look((buffer.get(), 8192)))));
     });
     rig.run();
     let counted = [0, 1].map(|node| rig.cards[node].statistics());
@@ -56,7 +58,7 @@ fn puts_and_gets_outside_registered_memory_are_refused() {
         (4, 0, 8, Refusal::Foreign),
     ] {
         for get in [false, true] {
-            let (found, memory) = refused(owner, async move |user, there| {
+            let (found, told, memory) = refused(owner, async move |user, there| {
                 let buffer = ones(&user, bytes).await;
                 let transfer = user.to(1, buffer, there + offset);
                 let operation =
@@ -67,27 +69,28 @@ fn puts_and_gets_outside_registered_memory_are_refused() {
                 }
                 let event = user.event().await.unwrap();
                 assert_eq!((event.kind, event.peer.node.0), (EventKind::Refused(operation, why), 1));
+                let data = if get { 0 } else { 7 };
+                assert_eq!((event.address, event.bytes, event.data), (buffer.0, bytes as u64, data));
                 assert_eq!(user.look(buffer), vec![1; bytes]);
             });
-            assert_eq!((found, memory), (why, vec![9; 8192]), "get: {get}");
+            let data = if get { 0 } else { 7 };
+            assert_eq!((found, told), (why, (offset, bytes as u64, data)), "get: {get}");
+            assert_eq!(memory, vec![9; 8192]);
         }
     }
 }
 
 #[test]
 fn a_put_that_runs_out_of_a_region_writes_nothing() {
-    let (found, memory) = refused(0, async move |user, there| {
+    let (found, told, memory) = refused(0, async move |user, there| {
         let buffer = ones(&user, 8192).await;
         let put = user.put(user.to(1, buffer, there)).await.unwrap();
-        let error = loop {
-            match user.wait(put).await {
-                Ok(event) => assert_eq!(event.kind, EventKind::Sent(put)),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(error, ApenetError::Refused { why: Refusal::Unregistered, node: 1 });
+        assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
+        user.sim.delay(Duration::from_us(100)).await;
+        let error = ApenetError::Refused { why: Refusal::Unregistered, node: 1 };
+        assert_eq!(user.wait(put).await, Err(error));
     });
-    assert_eq!((found, memory), (Refusal::Unregistered, vec![9; 8192]));
+    assert_eq!((found, told, memory), (Refusal::Unregistered, (0, 8192, 7), vec![9; 8192]));
 }
 
 #[test]
@@ -139,6 +142,81 @@ fn streaming_buffers_run_out_and_may_be_too_short() {
         });
         rig.run();
     }
+}
+
+#[test]
+fn a_wait_for_what_has_been_told_fails_at_once() {
+    let mut rig = Rig::new(2, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = ones(&user, 64).await;
+        let begun = user.sim.now();
+        let unknown = |operation| Err(ApenetError::NoOperation { operation, process: 0 });
+        // Posted by no process, and by another one.
+        let other = User { process: user.card.process_of(1), ..user.clone() };
+        assert_eq!((user.wait(Operation(99)).await, user.sim.now()), (unknown(99), begun));
+        let foreign = other.put(user.to(1, (0, 0), 64)).await.unwrap();
+        assert_eq!(user.wait(foreign).await, unknown(foreign.0));
+        // Told by a wait, as an event, and to another thread that waited, too.
+        let put = user.put(user.to(0, buffer, buffer.0)).await.unwrap();
+        let waiting = Rc::new(Cell::new(None));
+        let (thread, seen) = (user.clone(), waiting.clone());
+        user.sim.spawn(async move { seen.set(Some(thread.wait(put).await.is_ok())) });
+        let own = user.wait(put).await;
+        user.sim.delay(Duration::from_us(10)).await;
+        assert_eq!([waiting.take(), Some(own.is_ok())].iter().flatten().filter(|&&ended| ended).count(), 1);
+        let get = user.get(user.to(0, buffer, buffer.0)).await.unwrap();
+        while user.event().await.unwrap().operation() != Some(get) {}
+        let ended = user.sim.now();
+        for operation in [put, get, put] {
+            assert_eq!(user.wait(operation).await, unknown(operation.0));
+        }
+        assert_eq!(user.sim.now(), ended);
+        // A refused get ends; of a refused put, it is told as well that its buffer is free.
+        user.sim.delay(Duration::from_us(10)).await;
+        let get = user.get(user.to(1, buffer, 64)).await.unwrap();
+        let error = Err(ApenetError::Refused { why: Refusal::Unregistered, node: 1 });
+        assert_eq!([user.wait(get).await, user.wait(get).await], [error, unknown(get.0)]);
+    });
+    rig.run();
+}
+
+#[test]
+fn a_refused_put_ends_when_its_bytes_have_been_read() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = ones(&user, 100 * 4096).await;
+        // Of the first page, while the others are read.
+        let put = user.put(user.to(0, buffer, 64)).await.unwrap();
+        let error = ApenetError::Refused { why: Refusal::Unregistered, node: 0 };
+        assert_eq!(user.wait(put).await, Err(error));
+        assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
+        assert!(matches!(user.wait(put).await, Err(ApenetError::NoOperation { .. })));
+    });
+    rig.run();
+}
+
+#[test]
+fn a_send_is_refused_with_the_addresses_of_both_ends() {
+    let mut rig = Rig::new(2, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = ones(&user, 4097).await;
+        user.sim.until(LATER).await;
+        let send = user.put(user.to(1, buffer, 0)).await.unwrap();
+        user.wait(send).await.unwrap();
+        let event = user.event().await.unwrap();
+        assert_eq!(event.kind, EventKind::Refused(send, Refusal::TooLong));
+        assert_eq!((event.address, event.bytes, event.data, event.streaming), (buffer.0, 4097, 7, false));
+    });
+    rig.process(1, 0, async |user| {
+        let buffer = user.room(4096);
+        user.register(buffer).await.unwrap();
+        user.stream(buffer).await.unwrap();
+        let event = user.event().await.unwrap();
+        // It has been given no buffer.
+        assert_eq!(event.kind, EventKind::Rejected(Refusal::TooLong));
+        assert_eq!((event.address, event.bytes, event.data, event.streaming), (0, 4097, 7, false));
+    });
+    rig.run();
 }
 
 #[test]

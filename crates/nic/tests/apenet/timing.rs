@@ -146,6 +146,28 @@ fn a_put_of_three_pages_by_hand() {
 }
 
 #[test]
+fn long_puts_within_a_host_account_for_all_of_their_time() {
+    // Later descriptors are fetched while pages of the same message are read, and written.
+    for (pages, bus) in [(20, "plain"), (27, "pcie"), (28, "pcie"), (64, "plain"), (255, "pcie")] {
+        let mut rig = Rig::new(1, &[&format!("bus.kind={bus}"), "buffer.packets=4"]);
+        rig.process(0, 0, async move |user| {
+            let (out, into) = (user.room(pages * 4096), user.room(pages * 4096));
+            user.register(out).await.unwrap();
+            user.register(into).await.unwrap();
+            user.sim.until(START).await;
+            user.restart();
+            user.put(user.to(0, out, into.0)).await.unwrap();
+            while user.event().await.unwrap().kind != EventKind::Received {}
+            let path = user.path.get();
+            let stages: u64 = path.stages().map(|(_, time)| time.ps()).sum();
+            assert_eq!((path.origin(), path.at()), (START, user.sim.now()), "{pages} pages, {bus}");
+            assert_eq!(stages, path.at().since(START).ps(), "{pages} pages, {bus}");
+        });
+        rig.run();
+    }
+}
+
+#[test]
 fn one_engine_does_one_page_after_another() {
     let total = |overrides: &[&str]| {
         let path = put(3 * 4096, true, overrides, |_| ());

@@ -151,7 +151,8 @@ impl Rdma {
     /// have come. Other events stay in the queue.
     ///
     /// # Errors
-    /// When the other end has refused it by now; when events were lost.
+    /// When the other end has refused it by now; when its end has been told already, by this call or as an event; when events
+    /// were lost.
     pub async fn wait(&self, operation: Operation) -> Result<Event, Error> {
         let wait = async |path: &mut _| self.process.wait(operation, path).await;
         Ok(self.host.timed("wait for an operation", wait).await?)

@@ -11,7 +11,8 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `send.rs`, `receive.rs` | the two ends of a message |
+//! | `leases.rs` | the memory that they register |
+//! | `receive.rs`, `send.rs` | the two ends of a message |
 //!
 //! | bits of the data | field |
 //! |---|---|
@@ -19,17 +20,18 @@
 //! | 32..60 | RTS, CTS and bytes: number of the long message at its sender |
 //! | 0..32 | eager and RTS: tag; CTS: bytes to put; credit: how many |
 
+mod leases;
 mod receive;
 mod send;
 
-use super::event::{Event, EventKind};
-use super::leases::{Lease, Leases};
-use super::library::{Process, Transfer};
-use super::{ApenetError, Card, Endpoint, LIBRARY};
+use crate::apenet::event::{Event, EventKind};
+use crate::apenet::library::{Process, Transfer};
+use crate::apenet::{ApenetError, Card, Endpoint, LIBRARY};
 use crate::design::CardError;
 use crate::messages::{Arrival, Wanted};
 use crate::parts::Matching;
 use crate::programs::RefusedCommand;
+use leases::{Lease, Leases};
 use nicety_kernel::{Credits, Signal};
 use nicety_types::{NodeId, Path, Stage};
 use receive::finish;
@@ -129,7 +131,7 @@ struct Peer {
 pub(in crate::apenet) struct Messenger {
     card: Rc<Card>,
     process: Process,
-    pub(super) leases: Leases,
+    pub(in crate::apenet) leases: Leases,
     window: u64,
     matching: RefCell<Matching<Rc<Receiving>, Came>>,
     peers: RefCell<BTreeMap<u32, Rc<Peer>>>,
@@ -148,7 +150,7 @@ pub(in crate::apenet) struct Messenger {
 
 impl Messenger {
     /// The library of a card's host. Starts its thread.
-    pub(super) fn new(card: &Rc<Card>) -> Rc<Messenger> {
+    pub(in crate::apenet) fn new(card: &Rc<Card>) -> Rc<Messenger> {
         let (sim, spec) = (&card.sim, &card.spec);
         let process = Process::new(card, LIBRARY);
         let window = spec.messages.window.min(HELD / u64::from(card.nodes)).max(1);
@@ -184,7 +186,7 @@ impl Messenger {
     }
 
     /// The failure of the library if no program has heard of it, by a call that comes too late or none at all.
-    pub(super) fn unnoticed(&self) -> Option<RefusedCommand> {
+    pub(in crate::apenet) fn unnoticed(&self) -> Option<RefusedCommand> {
         let failed = self.failed.borrow();
         let (code, place) = match failed.as_ref().filter(|_| !self.told.get())? {
             ApenetError::Refused { why, node } => (why.name(), format!("by rank {node}")),
@@ -200,7 +202,7 @@ impl Messenger {
     }
 
     /// Messages of `send` that no receive has taken: rank, tag and bytes of the first, and their number.
-    pub(super) fn unreceived(&self) -> Option<(u32, u32, u64, u64)> {
+    pub(in crate::apenet) fn unreceived(&self) -> Option<(u32, u32, u64, u64)> {
         let matching = self.matching.borrow();
         let mut messages = matching.messages();
         let count = messages.len() as u64;

@@ -1,6 +1,6 @@
 //! The receiver's side of `recv`: messages brought to their receives, and credits that go back.
 
-use super::{BYTES, CREDIT, CTS, Came, Coming, How, Messenger, Receiving, data};
+use crate::apenet::messages::{BYTES, CREDIT, CTS, Came, Coming, How, Messenger, Receiving, data};
 use crate::design::CardError;
 use crate::messages::{Arrival, Wanted};
 use nicety_kernel::{Signal, describe, race};

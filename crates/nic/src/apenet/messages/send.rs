@@ -1,6 +1,6 @@
 //! The sender's side of `send`: eager messages by copies, longer ones by RTS, CTS and a put.
 
-use super::{Announced, BYTES, COPIES, EAGER, Messenger, RTS, data};
+use crate::apenet::messages::{Announced, BYTES, COPIES, EAGER, Messenger, RTS, data};
 use crate::apenet::{ApenetError, stages};
 use crate::design::CardError;
 use crate::messages::Outgoing;

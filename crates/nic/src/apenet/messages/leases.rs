@@ -1,9 +1,9 @@
 //! The memory that `send` and `recv` register: whole allocations, which stay registered for further messages until the card's
 //! table has no room for others.
 
-use super::error::ApenetError;
-use super::library::Process;
-use super::{Region, stages};
+use crate::apenet::error::ApenetError;
+use crate::apenet::library::Process;
+use crate::apenet::{Region, stages};
 use nicety_kernel::{Server, Sim};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};
@@ -20,7 +20,7 @@ struct Leased {
 }
 
 /// A registered allocation in use; if dropped, it may be deregistered.
-pub(super) struct Lease(Rc<Leased>);
+pub(in crate::apenet) struct Lease(Rc<Leased>);
 
 impl Drop for Lease {
     fn drop(&mut self) {
@@ -29,7 +29,7 @@ impl Drop for Lease {
 }
 
 /// The allocations of the library's host.
-pub(super) struct Leases {
+pub(in crate::apenet) struct Leases {
     sim: Sim,
     process: Process,
     /// First addresses and lengths, in order.
@@ -42,7 +42,7 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    pub(super) fn new(sim: &Sim, process: Process) -> Leases {
+    pub(in crate::apenet) fn new(sim: &Sim, process: Process) -> Leases {
         Leases {
             sim: sim.clone(),
             process,
@@ -54,7 +54,7 @@ impl Leases {
     }
 
     /// Memory of the host that messages may use.
-    pub(super) fn adopt(&self, address: u64, bytes: u64) {
+    pub(in crate::apenet) fn adopt(&self, address: u64, bytes: u64) {
         self.own.borrow_mut().insert(address, bytes);
     }
 
@@ -62,7 +62,7 @@ impl Leases {
     ///
     /// # Errors
     /// When no allocation holds them, or the card has no room for it beside those in use.
-    pub(super) async fn lease(
+    pub(in crate::apenet) async fn lease(
         &self,
         address: u64,
         bytes: u64,

@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// A page of a process: the process, and the page's first address.
-pub(super) type Page = (u32, u64);
+pub(in crate::apenet) type Page = (u32, u64);
 
 /// A TLB.
 #[derive(Debug)]
-pub(super) struct Tlb {
+pub(in crate::apenet) struct Tlb {
     entries: usize,
     /// The number of each page's last use.
     pages: FxHashMap<Page, u64>,
@@ -20,12 +20,12 @@ pub(super) struct Tlb {
 
 impl Tlb {
     /// An empty TLB.
-    pub(super) fn new(entries: usize) -> Tlb {
+    pub(in crate::apenet) fn new(entries: usize) -> Tlb {
         Tlb { entries, pages: FxHashMap::default(), uses: BTreeMap::new(), count: 0 }
     }
 
     /// Whether it has a page, which is used then.
-    pub(super) fn look(&mut self, page: Page) -> bool {
+    pub(in crate::apenet) fn look(&mut self, page: Page) -> bool {
         let Some(last) = self.pages.get_mut(&page) else { return false };
         self.uses.remove(last);
         self.count += 1;
@@ -35,7 +35,7 @@ impl Tlb {
     }
 
     /// Enters a page, in place of the least recently used one if there is no room.
-    pub(super) fn fill(&mut self, page: Page) {
+    pub(in crate::apenet) fn fill(&mut self, page: Page) {
         if self.look(page) {
             return;
         }
@@ -50,7 +50,7 @@ impl Tlb {
     }
 
     /// Removes a page.
-    pub(super) fn forget(&mut self, page: Page) {
+    pub(in crate::apenet) fn forget(&mut self, page: Page) {
         if let Some(last) = self.pages.remove(&page) {
             self.uses.remove(&last);
         }

@@ -3,19 +3,19 @@
 //! A region belongs to one process, and regions of a process do not overlap. A transfer holds the region that its bytes
 //! are in, so that a deregistration can wait for it; no transfer begins in a region that is being deregistered.
 
-use super::error::{ApenetError, Refusal};
+use crate::apenet::error::{ApenetError, Refusal};
 use nicety_kernel::{Signal, Sim};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A registered region.
-pub(super) struct Registered {
-    pub(super) process: u32,
-    pub(super) address: u64,
-    pub(super) bytes: u64,
+pub(in crate::apenet) struct Registered {
+    pub(in crate::apenet) process: u32,
+    pub(in crate::apenet) address: u64,
+    pub(in crate::apenet) bytes: u64,
     /// Bytes of its pages.
-    pub(super) page: u64,
+    pub(in crate::apenet) page: u64,
     /// Whether the embedded processor has entered it.
     ready: Cell<bool>,
     /// Transfers from or to it.
@@ -27,24 +27,24 @@ pub(super) struct Registered {
 
 impl Registered {
     /// Number of its pages.
-    pub(super) const fn pages(&self) -> u64 {
+    pub(in crate::apenet) const fn pages(&self) -> u64 {
         (self.address % self.page + self.bytes).div_ceil(self.page)
     }
 
     /// Allows transfers.
-    pub(super) fn open(&self) {
+    pub(in crate::apenet) fn open(&self) {
         self.ready.set(true);
     }
 
     /// First addresses of its pages.
-    pub(super) fn page_addresses(&self) -> impl Iterator<Item = u64> + use<> {
+    pub(in crate::apenet) fn page_addresses(&self) -> impl Iterator<Item = u64> + use<> {
         let (first, page) = (self.address - self.address % self.page, self.page);
         (0..self.pages()).map(move |number| first + number * page)
     }
 }
 
 /// A transfer from or to a region; if dropped, it has ended.
-pub(super) struct Hold(Rc<Registered>);
+pub(in crate::apenet) struct Hold(Rc<Registered>);
 
 impl Drop for Hold {
     fn drop(&mut self) {
@@ -58,13 +58,13 @@ impl Drop for Hold {
 
 impl Hold {
     /// The region.
-    pub(super) fn region(&self) -> &Registered {
+    pub(in crate::apenet) fn region(&self) -> &Registered {
         &self.0
     }
 }
 
 /// All regions of a card.
-pub(super) struct Regions {
+pub(in crate::apenet) struct Regions {
     sim: Sim,
     limit: u64,
     page_limit: u64,
@@ -76,7 +76,7 @@ pub(super) struct Regions {
 }
 
 impl Regions {
-    pub(super) fn new(sim: &Sim, limit: u64, page_limit: u64) -> Regions {
+    pub(in crate::apenet) fn new(sim: &Sim, limit: u64, page_limit: u64) -> Regions {
         Regions {
             sim: sim.clone(),
             limit,
@@ -89,12 +89,12 @@ impl Regions {
     }
 
     /// Regions and pages at present.
-    pub(super) fn size(&self) -> (u64, u64) {
+    pub(in crate::apenet) fn size(&self) -> (u64, u64) {
         (self.regions.borrow().len() as u64, self.pages.get())
     }
 
     /// Whether a process has a region.
-    pub(super) fn has_any(&self, process: u32) -> bool {
+    pub(in crate::apenet) fn has_any(&self, process: u32) -> bool {
         self.order.borrow().range((process, 0)..=(process, u64::MAX)).next().is_some()
     }
 
@@ -102,7 +102,7 @@ impl Regions {
     ///
     /// # Errors
     /// When it is empty, overlaps another one of the process, or there is no room.
-    pub(super) fn enter(
+    pub(in crate::apenet) fn enter(
         &self,
         process: u32,
         address: u64,
@@ -141,13 +141,13 @@ impl Regions {
     }
 
     /// A region of the process.
-    pub(super) fn of(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
+    pub(in crate::apenet) fn of(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
         let found = self.regions.borrow().get(&number).filter(|region| region.process == process).cloned();
         found.ok_or(ApenetError::NoRegion { region: number })
     }
 
     /// Begins a deregistration: no transfer begins any more. Only one call can end a region.
-    pub(super) fn end(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
+    pub(in crate::apenet) fn end(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
         let region = self.of(process, number)?;
         match region.ending.replace(true) {
             false => Ok(region),
@@ -156,7 +156,7 @@ impl Regions {
     }
 
     /// Waits for the transfers of a region that is being deregistered, and removes it.
-    pub(super) async fn remove(&self, number: u64, region: &Rc<Registered>) {
+    pub(in crate::apenet) async fn remove(&self, number: u64, region: &Rc<Registered>) {
         region.released.wait_until(|| region.users.get() == 0).await;
         self.order.borrow_mut().remove(&(region.process, region.address));
         if self.regions.borrow_mut().remove(&number).is_some() {
@@ -186,7 +186,7 @@ impl Regions {
     ///
     /// # Errors
     /// When there is no such region.
-    pub(super) fn hold(&self, process: u32, address: u64, bytes: u64) -> Result<Hold, Refusal> {
+    pub(in crate::apenet) fn hold(&self, process: u32, address: u64, bytes: u64) -> Result<Hold, Refusal> {
         match self.holder(process, address, bytes).filter(|region| region.ready.get() && !region.ending.get())
         {
             Some(region) => {

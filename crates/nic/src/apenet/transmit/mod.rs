@@ -1,12 +1,21 @@
 //! The transmit path: descriptors from the transmit ring, their pages by DMA, packets to the link.
 //!
 //! Replies to gets use the same engines. Descriptors and replies take turns, a page of one after a page of the other.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `posted.rs` | operations whose descriptors are in the ring |
+//! | `ring.rs` | the transmit ring |
 
-use super::event::{Event, EventKind};
-use super::regions::Hold;
-use super::translate::Range;
-use super::wire::{Kind, Repr};
-use super::{Card, Endpoint, Operation, stages};
+mod posted;
+mod ring;
+
+pub(in crate::apenet) use ring::Ring;
+
+use crate::apenet::event::{Event, EventKind};
+use crate::apenet::translation::{Hold, Range};
+use crate::apenet::wire::{Kind, Repr};
+use crate::apenet::{ApenetSpec, Card, Endpoint, Operation, stages};
 use crate::parts;
 use crate::parts::{Engine, LastUse};
 use nicety_fabric::{Channel as Flow, Label, Packet};
@@ -17,38 +26,38 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Refusals that may wait for the link before the card takes no more packets, each of which may be refused.
-pub(super) const REFUSALS: usize = 64;
+pub(in crate::apenet) const REFUSALS: usize = 64;
 
 /// A message on its way out.
-pub(super) struct Leaving {
+pub(in crate::apenet) struct Leaving {
     /// The process that is told when all bytes have been read, and with what.
-    pub(super) told: Option<(u32, Event)>,
+    pub(in crate::apenet) told: Option<(u32, Event)>,
     /// Bytes that have not been read.
-    pub(super) left: Cell<u64>,
+    pub(in crate::apenet) left: Cell<u64>,
     /// Keeps the region that the bytes are in.
-    pub(super) _region: Option<Hold>,
+    pub(in crate::apenet) _region: Option<Hold>,
 }
 
 /// A descriptor, or a piece of a reply: bytes of one page at most.
-pub(super) struct Job {
+pub(in crate::apenet) struct Job {
     /// Of its first packet, without the length.
-    pub(super) header: Repr,
+    pub(in crate::apenet) header: Repr,
     /// First address.
-    pub(super) source: u64,
+    pub(in crate::apenet) source: u64,
     /// Bytes.
-    pub(super) payload: u64,
-    pub(super) leaving: Rc<Leaving>,
-    pub(super) path: Path,
+    pub(in crate::apenet) payload: u64,
+    pub(in crate::apenet) leaving: Rc<Leaving>,
+    pub(in crate::apenet) path: Path,
 }
 
 /// A get that the card has to reply to.
-pub(super) struct Asked {
-    pub(super) request: Repr,
+pub(in crate::apenet) struct Asked {
+    pub(in crate::apenet) request: Repr,
     /// Of the reply.
-    pub(super) message: MessageId,
+    pub(in crate::apenet) message: MessageId,
     /// Bytes that have been given to the engines.
-    pub(super) done: u64,
-    pub(super) path: Path,
+    pub(in crate::apenet) done: u64,
+    pub(in crate::apenet) path: Path,
 }
 
 /// A packet between its engine and the link.
@@ -60,11 +69,11 @@ struct Outgoing {
 }
 
 /// The transmit path.
-pub(super) struct Transmit {
-    pub(super) engine: Engine,
+pub(in crate::apenet) struct Transmit {
+    pub(in crate::apenet) engine: Engine,
     /// Fetched descriptors.
     jobs: RefCell<VecDeque<Job>>,
-    pub(super) asked: RefCell<VecDeque<Asked>>,
+    pub(in crate::apenet) asked: RefCell<VecDeque<Asked>>,
     work: Signal,
     fifo: Credits,
     left: LastUse,
@@ -72,14 +81,14 @@ pub(super) struct Transmit {
     outgoing: RefCell<VecDeque<Rc<Outgoing>>>,
     read: Signal,
     /// Past [`REFUSALS`], the card takes no packets.
-    pub(super) refusals: RefCell<VecDeque<(Repr, Path)>>,
-    pub(super) refused: Signal,
+    pub(in crate::apenet) refusals: RefCell<VecDeque<(Repr, Path)>>,
+    pub(in crate::apenet) refused: Signal,
     /// Notified when a refusal has left.
-    pub(super) eased: Signal,
+    pub(in crate::apenet) eased: Signal,
 }
 
 impl Transmit {
-    pub(super) fn new(sim: &Sim, spec: &super::ApenetSpec, recorder: &Recorder) -> Transmit {
+    pub(in crate::apenet) fn new(sim: &Sim, spec: &ApenetSpec, recorder: &Recorder) -> Transmit {
         let engines = spec.dma.transmit_engines;
         Transmit {
             engine: Engine::side_by_side(sim, engines, recorder),
@@ -99,7 +108,7 @@ impl Transmit {
 
 impl Card {
     /// Fetches descriptors, as many as are announced and as the card has places for.
-    pub(super) async fn fetch_descriptors(self: Rc<Card>) {
+    pub(in crate::apenet) async fn fetch_descriptors(self: Rc<Card>) {
         let ring = &self.ring;
         loop {
             ring.rung.wait_until(|| !ring.announced.borrow().is_empty()).await;
@@ -115,14 +124,13 @@ impl Card {
             let (message, start) = (jobs[0].header.message(), self.sim.now());
             let (address, bytes) =
                 (self.tx_ring.address() + at * self.spec.ring.descriptor, count * self.spec.ring.descriptor);
-            let read = self.dma.bus().read(message, address, bytes, bytes, Path::clock(start)).await;
+            jobs.iter_mut().for_each(|job| job.path.advance(stages::DESCRIPTOR_QUEUED, start));
+            // Pages of the same message that wait for this read go on from its path.
+            let read = self.dma.bus().read(message, address, bytes, bytes, jobs[0].path.clone()).await;
             let landed = read.packet(0).await.landed().at();
             self.sim.until(landed).await;
             self.recorder.slice(Resource::DMA, start, landed, Some(message), stages::DESCRIPTOR.name());
-            for job in &mut jobs {
-                job.path.advance(stages::DESCRIPTOR_QUEUED, start);
-                job.path.advance(stages::DESCRIPTOR, landed);
-            }
+            jobs.iter_mut().for_each(|job| job.path.advance(stages::DESCRIPTOR, landed));
             ring.fetched.set(ring.fetched.get() + count);
             ring.free.release(count);
             self.count(|counted| {
@@ -135,7 +143,7 @@ impl Card {
     }
 
     /// Adds a get to reply to, if the card can hold it.
-    pub(super) fn ask(&self, request: Repr, path: Path) -> bool {
+    pub(in crate::apenet) fn ask(&self, request: Repr, path: Path) -> bool {
         let mut asked = self.transmit.asked.borrow_mut();
         if asked.len() as u64 == self.spec.limits.gets {
             return false;
@@ -148,7 +156,7 @@ impl Card {
     }
 
     /// Gives pages to the engines: of descriptors and of replies in turn.
-    pub(super) async fn serve_transmit(self: Rc<Card>) {
+    pub(in crate::apenet) async fn serve_transmit(self: Rc<Card>) {
         let Transmit { jobs, asked, work, .. } = &self.transmit;
         loop {
             work.wait_until(|| !jobs.borrow().is_empty() || !asked.borrow().is_empty()).await;
@@ -287,7 +295,7 @@ impl Card {
     }
 
     /// Packets leave in the order in which they were given to the engines.
-    pub(super) async fn serve_link(self: Rc<Card>) {
+    pub(in crate::apenet) async fn serve_link(self: Rc<Card>) {
         let Transmit { outgoing, read, .. } = &self.transmit;
         loop {
             let ready = || outgoing.borrow().front().is_some_and(|packet| packet.ready.borrow().is_some());
@@ -316,7 +324,7 @@ impl Card {
     }
 
     /// The events of a put that has been posted.
-    pub(super) fn sent_event(
+    pub(in crate::apenet) fn sent_event(
         message: MessageId,
         peer: Endpoint,
         address: u64,

@@ -1,18 +1,23 @@
 //! Refusals: why a message has no memory to go to, told at both ends.
 
-use super::error::Refusal;
-use super::event::{Event, EventKind};
-use super::receive::{Getting, Incoming};
-use super::transmit::{REFUSALS, Transmit};
-use super::wire::{Kind, Repr};
-use super::{Card, Operation};
+use crate::apenet::error::Refusal;
+use crate::apenet::event::{Event, EventKind};
+use crate::apenet::receive::incoming::{Getting, Incoming};
+use crate::apenet::transmit::{REFUSALS, Transmit};
+use crate::apenet::wire::{Kind, Repr};
+use crate::apenet::{Card, Operation};
 use nicety_fabric::{Channel as Flow, Label, Packet};
 use nicety_types::{Flight, MessageId, Path, Payload, Stage};
 use std::rc::Rc;
 
 impl Card {
     /// Refuses a message of which a packet has no memory to go to.
-    pub(super) fn refuse_incoming(self: &Rc<Card>, incoming: &Incoming, why: Refusal, path: &Path) {
+    pub(in crate::apenet) fn refuse_incoming(
+        self: &Rc<Card>,
+        incoming: &Incoming,
+        why: Refusal,
+        path: &Path,
+    ) {
         match incoming.header.kind {
             Kind::Reply => {
                 // Its own buffer has been deregistered, or a packet was lost: the end that is told is this one.
@@ -24,7 +29,7 @@ impl Card {
 
     /// Refuses a put, send or get, and reports it at both ends: here with the address of its bytes, and whether that is a
     /// streaming buffer's.
-    pub(super) fn refuse(
+    pub(in crate::apenet) fn refuse(
         self: &Rc<Card>,
         header: &Repr,
         (address, streaming): (u64, bool),
@@ -41,7 +46,7 @@ impl Card {
     }
 
     /// Forgets a get that has failed; what still comes of its reply is dropped.
-    pub(super) fn forget_get(&self, number: u64) -> Option<Getting> {
+    pub(in crate::apenet) fn forget_get(&self, number: u64) -> Option<Getting> {
         let get = self.receive.gets.borrow_mut().remove(&number)?;
         let mut open = self.receive.open.borrow_mut();
         let of_get =
@@ -52,13 +57,13 @@ impl Card {
     }
 
     /// Has a refusal sent, on the control channel: it waits for no packet.
-    pub(super) fn send_refusal(&self, refusal: Repr, path: Path) {
+    pub(in crate::apenet) fn send_refusal(&self, refusal: Repr, path: Path) {
         self.transmit.refusals.borrow_mut().push_back((refusal, path));
         self.transmit.refused.notify_one();
     }
 
     /// Sends refusals.
-    pub(super) async fn serve_refusals(self: Rc<Card>) {
+    pub(in crate::apenet) async fn serve_refusals(self: Rc<Card>) {
         let Transmit { refusals, refused, eased, .. } = &self.transmit;
         loop {
             refused.wait_until(|| !refusals.borrow().is_empty()).await;
@@ -82,23 +87,31 @@ impl Card {
     }
 
     /// Waits while too many refusals wait for the link.
-    pub(super) async fn refusals_left(&self) {
+    pub(in crate::apenet) async fn refusals_left(&self) {
         let Transmit { refusals, eased, .. } = &self.transmit;
         eased.wait_until(|| refusals.borrow().len() < REFUSALS).await;
     }
 
+    /// The address on this host, and the data, of the operation that a refusal is of; none if it is of none.
+    fn operation_of(&self, refusal: &Repr) -> Option<(u64, u64)> {
+        let Some(get) = self.receive.gets.borrow().get(&refusal.number).copied() else {
+            return self.ring.known.refused(refusal);
+        };
+        let its = (get.peer, get.process, get.bytes)
+            == (refusal.from, refusal.to.process, u64::from(refusal.bytes));
+        its.then_some((get.address, 0))
+    }
+
     /// A card has refused a message of this node.
-    pub(super) fn was_refused(self: &Rc<Card>, header: &Repr, path: Path) {
-        let other = |get: &Getting| get.peer != header.from || get.process != header.to.process;
-        let of_another = self.receive.gets.borrow().get(&header.number).is_some_and(other);
-        let known = header.number < self.messages.get() && !of_another;
-        let Some(why) = Refusal::of_code(header.data).filter(|_| known) else {
+    pub(in crate::apenet) fn was_refused(self: &Rc<Card>, header: &Repr, path: Path) {
+        let why = Refusal::of_code(header.data);
+        let Some((why, (address, data))) = why.and_then(|why| Some((why, self.operation_of(header)?))) else {
             return self.count(|counted| counted.unusable += 1);
         };
         self.count(|counted| counted.refused_elsewhere += 1);
         self.forget_get(header.number);
-        let kind = EventKind::Refused(Operation(header.number), why);
-        let event = Event { kind, peer: header.from, address: 0, bytes: 0, data: 0, streaming: false };
+        let (kind, bytes) = (EventKind::Refused(Operation(header.number), why), header.bytes.into());
+        let event = Event { kind, peer: header.from, address, bytes, data, streaming: false };
         let message = MessageId { source: self.node, sequence: header.number };
         self.recorder.message_failed(message, why.name());
         self.complete(header.to.process, event, message, path);

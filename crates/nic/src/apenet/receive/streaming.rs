@@ -1,13 +1,13 @@
 //! Streaming buffers: memory that a process has given its card for messages that name no address.
 
-use super::Card;
-use super::error::Refusal;
-use super::regions::Registered;
+use crate::apenet::Card;
+use crate::apenet::error::Refusal;
+use crate::apenet::translation::Registered;
 use std::collections::VecDeque;
 
 /// Streaming buffers of a process that have been registered but not used, and so not made.
 #[derive(Clone, Copy)]
-pub(super) struct Reserve {
+pub(in crate::apenet) struct Reserve {
     left: u64,
     /// How many are made at a time.
     chunk: u64,
@@ -17,7 +17,7 @@ pub(super) struct Reserve {
 impl Card {
     /// Gives a process so many streaming buffers, each of so many bytes: part of set-up. Their memory is made when they are
     /// used first, so many at a time.
-    pub(super) fn reserve_streaming(&self, process: u32, left: u64, chunk: u64, bytes: u64) {
+    pub(in crate::apenet) fn reserve_streaming(&self, process: u32, left: u64, chunk: u64, bytes: u64) {
         self.receive.reserves.borrow_mut().insert(process, Reserve { left, chunk, bytes });
     }
 
@@ -35,7 +35,7 @@ impl Card {
     }
 
     /// Forgets the unused streaming buffers of a region that is being deregistered.
-    pub(super) fn forget_streaming(&self, process: u32, region: &Registered) {
+    pub(in crate::apenet) fn forget_streaming(&self, process: u32, region: &Registered) {
         let end = region.address + region.bytes;
         if let Some(buffers) = self.receive.streaming.borrow_mut().get_mut(&process) {
             buffers.retain(|(address, _)| !(region.address..end).contains(address));
@@ -43,7 +43,7 @@ impl Card {
     }
 
     /// The first unused streaming buffer of a process.
-    pub(super) fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
+    pub(in crate::apenet) fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
         if self.receive.streaming.borrow().get(&process).is_none_or(VecDeque::is_empty) {
             self.make_streaming(process);
         }

@@ -3,11 +3,11 @@
 //! A card sends nothing again. That a packet was lost shows when a later one of its message comes, or, where packets of a node
 //! come in the order in which they were sent, when its next message begins.
 
-use super::error::Refusal;
-use super::event::{Event, EventKind};
-use super::receive::{Getting, Incoming};
-use super::wire::{Kind, Repr};
-use super::{Card, Operation};
+use crate::apenet::error::Refusal;
+use crate::apenet::event::{Event, EventKind};
+use crate::apenet::receive::incoming::{Getting, Incoming};
+use crate::apenet::wire::{Kind, Repr};
+use crate::apenet::{Card, Operation};
 use nicety_types::{MessageId, Path};
 use std::rc::Rc;
 
@@ -17,7 +17,12 @@ const INCOMPLETE: usize = 64;
 impl Card {
     /// Reports the message of a packet before which another one was lost. `known` is the message if its beginning has come.
     /// Returns whether it is one.
-    pub(super) fn tell_lost(self: &Rc<Card>, known: Option<&Incoming>, header: &Repr, path: &Path) -> bool {
+    pub(in crate::apenet) fn tell_lost(
+        self: &Rc<Card>,
+        known: Option<&Incoming>,
+        header: &Repr,
+        path: &Path,
+    ) -> bool {
         match known {
             Some(incoming) => {
                 let lost = incoming.skips_to(header);
@@ -53,7 +58,7 @@ impl Card {
 
     /// Gives up messages of a node whose last packets were lost, since a later one begins: a node sends its puts one after
     /// another, and replies to one get after another.
-    pub(super) fn give_up(self: &Rc<Card>, begins: &Repr, path: &Path) {
+    pub(in crate::apenet) fn give_up(self: &Rc<Card>, begins: &Repr, path: &Path) {
         let from = begins.from.node;
         let of_node =
             MessageId { source: from, sequence: 0 }..=MessageId { source: from, sequence: u64::MAX };
@@ -82,7 +87,13 @@ impl Card {
     }
 
     /// A get of this node fails here, and its process is told; `reply` is the message that was to bring its bytes.
-    pub(super) fn lose_get(self: &Rc<Card>, number: u64, reply: MessageId, why: Refusal, path: &Path) {
+    pub(in crate::apenet) fn lose_get(
+        self: &Rc<Card>,
+        number: u64,
+        reply: MessageId,
+        why: Refusal,
+        path: &Path,
+    ) {
         self.count(|counted| counted.refused += 1);
         let Some(get) = self.forget_get(number) else { return };
         let kind = EventKind::Refused(Operation(number), why);

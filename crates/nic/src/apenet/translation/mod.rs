@@ -2,19 +2,30 @@
 //!
 //! The embedded processor does one thing after another: translations of several packets wait for each other, and for
 //! registrations.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `tlb.rs` | the TLB, without time |
+//! | `regions.rs` | registered memory: the processor's table, without time |
+//! | `registration.rs` | registration and deregistration |
 
-use super::error::Refusal;
-use super::regions::{Hold, Regions};
-use super::stages;
-use super::tlb::Tlb;
-use super::{ApenetSpec, Card};
+mod regions;
+mod registration;
+mod tlb;
+
+pub(in crate::apenet) use regions::{Hold, Registered};
+
+use crate::apenet::error::Refusal;
+use crate::apenet::{ApenetSpec, Card, stages};
 use nicety_kernel::{Server, Sim};
 use nicety_types::{Duration, Path, Stage};
+use regions::Regions;
 use std::cell::{Cell, RefCell};
+use tlb::Tlb;
 
 /// Translation on a card.
-pub(super) struct Translation {
-    pub(super) regions: Regions,
+pub(in crate::apenet) struct Translation {
+    pub(in crate::apenet) regions: Regions,
     tlb: RefCell<Tlb>,
     processor: Server,
     /// How long the processor has worked.
@@ -25,19 +36,19 @@ pub(super) struct Translation {
 
 /// Bytes that a packet reads or writes.
 #[derive(Clone, Copy)]
-pub(super) struct Range {
-    pub(super) process: u32,
-    pub(super) address: u64,
+pub(in crate::apenet) struct Range {
+    pub(in crate::apenet) process: u32,
+    pub(in crate::apenet) address: u64,
     /// At least one.
-    pub(super) bytes: u64,
+    pub(in crate::apenet) bytes: u64,
     /// First address and length of the whole message's, which have to be in one region.
-    pub(super) message: (u64, u64),
+    pub(in crate::apenet) message: (u64, u64),
     /// Whether the address is a physical one.
-    pub(super) physical: bool,
+    pub(in crate::apenet) physical: bool,
 }
 
 impl Translation {
-    pub(super) fn new(sim: &Sim, spec: &ApenetSpec) -> Translation {
+    pub(in crate::apenet) fn new(sim: &Sim, spec: &ApenetSpec) -> Translation {
         Translation {
             regions: Regions::new(sim, spec.limits.regions, spec.limits.pages),
             tlb: RefCell::new(Tlb::new(spec.tlb.entries)),
@@ -48,12 +59,12 @@ impl Translation {
     }
 
     /// How long the processor has worked.
-    pub(super) fn busy(&self) -> Duration {
+    pub(in crate::apenet) fn busy(&self) -> Duration {
         self.busy.get()
     }
 
     /// Most work that waited for the processor at a time.
-    pub(super) fn longest(&self) -> usize {
+    pub(in crate::apenet) fn longest(&self) -> usize {
         self.longest.get()
     }
 }
@@ -63,7 +74,7 @@ impl Card {
     ///
     /// # Errors
     /// When the bytes of its message are not in a region of the process; the time has passed all the same.
-    pub(super) async fn translate(&self, range: Range, path: &mut Path) -> Result<Hold, Refusal> {
+    pub(in crate::apenet) async fn translate(&self, range: Range, path: &mut Path) -> Result<Hold, Refusal> {
         let Range { process, address, bytes, message: (start, all), physical } = range;
         let regions = &self.translation.regions;
         if physical {
@@ -95,7 +106,12 @@ impl Card {
     }
 
     /// Has the embedded processor work.
-    pub(super) async fn process(&self, time: Duration, (stage, queued): (Stage, Stage), path: &mut Path) {
+    pub(in crate::apenet) async fn process(
+        &self,
+        time: Duration,
+        (stage, queued): (Stage, Stage),
+        path: &mut Path,
+    ) {
         let Translation { processor, busy, longest, .. } = &self.translation;
         longest.set(longest.get().max(processor.waiting() + usize::from(!processor.is_free())));
         let turn = processor.acquire().await;
@@ -107,13 +123,13 @@ impl Card {
     }
 
     /// Enters the pages of a region into the TLB, as the embedded processor does when it registers it.
-    pub(super) fn fill_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
+    pub(in crate::apenet) fn fill_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
         let mut tlb = self.translation.tlb.borrow_mut();
         pages.for_each(|page| tlb.fill((process, page)));
     }
 
     /// Removes the pages of a region from the TLB. A page that another region lies in as well is translated again.
-    pub(super) fn clear_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
+    pub(in crate::apenet) fn clear_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
         let mut tlb = self.translation.tlb.borrow_mut();
         pages.for_each(|page| tlb.forget((process, page)));
     }

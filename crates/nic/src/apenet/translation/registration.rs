@@ -1,8 +1,8 @@
 //! Registration: a system call that locks pages, and the embedded processor's work to enter them in its table.
 
-use super::error::ApenetError;
-use super::regions::Registered;
-use super::{Card, Region, stages};
+use crate::apenet::error::ApenetError;
+use crate::apenet::translation::regions::Registered;
+use crate::apenet::{Card, Region, stages};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ impl Drop for Begun<'_> {
 
 impl Card {
     /// Registers memory without taking time, with the same effects: part of set-up.
-    pub(super) fn set_up_region(
+    pub(in crate::apenet) fn set_up_region(
         &self,
         process: u32,
         address: u64,
@@ -54,7 +54,7 @@ impl Card {
     }
 
     /// Registers memory of a process.
-    pub(super) async fn register(
+    pub(in crate::apenet) async fn register(
         self: &Rc<Card>,
         process: u32,
         address: u64,
@@ -74,7 +74,7 @@ impl Card {
     }
 
     /// Ends a registration. Transfers that have begun are waited for; messages that come from now on are refused.
-    pub(super) async fn deregister(
+    pub(in crate::apenet) async fn deregister(
         self: &Rc<Card>,
         region: Region,
         path: &mut Path,

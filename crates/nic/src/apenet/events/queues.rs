@@ -1,0 +1,264 @@
+//! The queues of events: the card's in host memory, and those of processes. Without time.
+
+use crate::apenet::error::Refusal;
+use crate::apenet::event::{Event, EventKind};
+use crate::apenet::spec::Notify;
+use crate::apenet::{LIBRARY, Operation};
+use nicety_host::Vector;
+use nicety_kernel::{Server, Signal, Sim};
+use nicety_types::{MessageId, NodeId, Path};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+
+/// An event, the path to it, and the message that it is about.
+#[derive(Clone)]
+pub(in crate::apenet) struct Noted {
+    pub(in crate::apenet) event: Event,
+    pub(in crate::apenet) path: Path,
+    pub(in crate::apenet) message: MessageId,
+}
+
+/// The events that a call takes.
+#[derive(Clone, Copy)]
+pub(in crate::apenet) enum Wanted {
+    /// The next one.
+    Any,
+    /// That of another process's put or send.
+    Received,
+    /// That an operation has ended, or was refused.
+    End(Operation),
+}
+
+impl Wanted {
+    fn takes(self, event: &Event) -> bool {
+        match self {
+            Wanted::Any => true,
+            Wanted::Received => event.kind == EventKind::Received,
+            Wanted::End(operation) => event.operation() == Some(operation),
+        }
+    }
+
+    /// The text of a wait for it.
+    pub(in crate::apenet) fn text(self, process: u32) -> String {
+        let what = match self {
+            Wanted::Any if process == LIBRARY => return "messages".to_owned(),
+            Wanted::Any => "an event",
+            Wanted::Received => "a put or send",
+            Wanted::End(_) => "the end of an operation",
+        };
+        format!("{what} (process {process})")
+    }
+}
+
+/// Why a process finds no event, and none will come.
+#[derive(Clone, Copy)]
+pub(in crate::apenet) enum Missing {
+    /// So many were lost.
+    Lost(u64),
+    /// The operation is none of the process, or its end has been told.
+    Ended(Operation),
+}
+
+/// The queue of a process.
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<Noted>,
+    /// Operations whose end has not been told, and whether each is a get.
+    open: FxHashMap<Operation, bool>,
+    lost: u64,
+    /// Threads of the process that wait for an event.
+    waiting: u32,
+}
+
+impl Queue {
+    /// An event has been taken or lost. A refused put's bytes are being read all the same: it ends when they have been.
+    fn told(&mut self, event: &Event) {
+        let Some(operation) = event.operation() else { return };
+        if !matches!(event.kind, EventKind::Refused(..)) || self.open.get(&operation) == Some(&true) {
+            self.open.remove(&operation);
+        }
+    }
+}
+
+/// The queues of a host.
+pub(in crate::apenet) struct Events {
+    /// Those in the card's queue, in order.
+    pub(in crate::apenet) written: RefCell<VecDeque<(u32, Noted)>>,
+    /// Places of the card's queue that are taken, or will be by events on the bus.
+    pub(in crate::apenet) taken: Cell<u64>,
+    /// By process; a process that has no queue gets no events.
+    queues: RefCell<BTreeMap<u32, Queue>>,
+    pub(in crate::apenet) notify: Cell<Notify>,
+    /// Notified when an event has been written or copied, or the way of notification changes.
+    pub(in crate::apenet) changed: Signal,
+    /// Held by whoever copies an event.
+    pub(in crate::apenet) copying: Server,
+    pub(in crate::apenet) vector: Vector,
+}
+
+impl Events {
+    pub(in crate::apenet) fn new(sim: &Sim, notify: Notify, vector: Vector) -> Events {
+        Events {
+            written: RefCell::default(),
+            taken: Cell::new(0),
+            queues: RefCell::default(),
+            notify: Cell::new(notify),
+            changed: Signal::new(sim),
+            copying: Server::new(sim),
+            vector,
+        }
+    }
+
+    /// Opens the queue of a process.
+    pub(in crate::apenet) fn open(&self, process: u32) {
+        self.queues.borrow_mut().entry(process).or_default();
+    }
+
+    /// Whether a process has a queue.
+    pub(in crate::apenet) fn has_queue(&self, process: u32) -> bool {
+        self.queues.borrow().contains_key(&process)
+    }
+
+    /// How programs learn of events.
+    pub(in crate::apenet) fn notify(&self) -> Notify {
+        self.notify.get()
+    }
+
+    pub(in crate::apenet) fn set_notify(&self, notify: Notify) {
+        self.notify.set(notify);
+        self.changed.notify_all();
+    }
+
+    /// A process posts an operation, of which events will tell.
+    pub(in crate::apenet) fn posted(&self, process: u32, operation: Operation, get: bool) {
+        if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
+            queue.open.insert(operation, get);
+        }
+    }
+
+    /// The driver copies an event to the queue of its process. Returns whether there was room.
+    pub(in crate::apenet) fn copy(&self, process: u32, noted: Noted, limit: usize) -> bool {
+        let mut queues = self.queues.borrow_mut();
+        match queues.get_mut(&process).filter(|queue| queue.events.len() < limit) {
+            Some(queue) => queue.events.push_back(noted),
+            None => return false,
+        }
+        true
+    }
+
+    /// An event of a process was lost.
+    pub(in crate::apenet) fn lose(&self, process: u32, event: &Event) {
+        if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
+            queue.lost += 1;
+            queue.told(event);
+        }
+    }
+
+    /// A process hears that events of its were lost.
+    pub(in crate::apenet) fn forgive(&self, process: u32) {
+        if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
+            queue.lost = 0;
+        }
+    }
+
+    /// The path of an event that is there.
+    pub(in crate::apenet) fn path(&self, process: u32, at: usize) -> Path {
+        self.queues.borrow()[&process].events[at].path.clone()
+    }
+
+    /// The place of the first event that a process wants, or why none will come; none while it has not come.
+    pub(in crate::apenet) fn find(&self, process: u32, wanted: Wanted) -> Option<Result<usize, Missing>> {
+        let queues = self.queues.borrow();
+        let queue = queues.get(&process)?;
+        if queue.lost > 0 {
+            return Some(Err(Missing::Lost(queue.lost)));
+        }
+        if let Some(at) = queue.events.iter().position(|noted| wanted.takes(&noted.event)) {
+            return Some(Ok(at));
+        }
+        let Wanted::End(operation) = wanted else { return None };
+        // The refusal of a put whose bytes have been read may have been written.
+        let written = |(owner, noted): &(u32, Noted)| *owner == process && wanted.takes(&noted.event);
+        let ended = !queue.open.contains_key(&operation) && !self.written.borrow().iter().any(written);
+        ended.then_some(Err(Missing::Ended(operation)))
+    }
+
+    /// Whether a thread of a process polls the next event of the card's queue: one of the event's own process does, or
+    /// any other if none of that waits.
+    pub(in crate::apenet) fn polls(&self, process: u32) -> bool {
+        if self.notify.get() != Notify::Poll {
+            return false;
+        }
+        let written = self.written.borrow();
+        let Some((owner, _)) = written.front() else { return false };
+        *owner == process || self.queues.borrow().get(owner).is_none_or(|queue| queue.waiting == 0)
+    }
+
+    /// Refusals of this host's messages that no program has taken, by reason and refusing node, with their number; and
+    /// events that were lost and not reported, by process.
+    pub(in crate::apenet) fn unnoticed(&self) -> (BTreeMap<(Refusal, NodeId), u64>, BTreeMap<u32, u64>) {
+        let (written, queues) = (self.written.borrow(), self.queues.borrow());
+        let waiting =
+            queues.values().flat_map(|queue| &queue.events).chain(written.iter().map(|(_, noted)| noted));
+        let mut refused = BTreeMap::new();
+        for Noted { event, .. } in waiting {
+            if let EventKind::Refused(_, why) = event.kind {
+                *refused.entry((why, event.peer.node)).or_default() += 1;
+            }
+        }
+        let lost = queues.iter().filter(|(_, queue)| queue.lost > 0);
+        (refused, lost.map(|(process, queue)| (*process, queue.lost)).collect())
+    }
+
+    /// The queues of processes, for deadlock hints: the process, its events by name, those apart that say no more than that its
+    /// own buffers are free, and whether a thread of it waits.
+    pub(in crate::apenet) fn queued(&self) -> Vec<(u32, BTreeMap<&'static str, u64>, bool)> {
+        let of = |(&process, queue): (&u32, &Queue)| {
+            let mut names: BTreeMap<&'static str, u64> = BTreeMap::new();
+            let kinds = queue.events.iter().map(|noted| noted.event.kind);
+            for kind in kinds.filter(|kind| !matches!(kind, EventKind::Sent(_))) {
+                *names.entry(kind.name()).or_default() += 1;
+            }
+            (process, names, queue.waiting > 0)
+        };
+        self.queues.borrow().iter().map(of).collect()
+    }
+
+    pub(in crate::apenet) fn remove(&self, process: u32, wanted: Wanted) -> Option<Noted> {
+        let mut queues = self.queues.borrow_mut();
+        let queue = queues.get_mut(&process)?;
+        let at = queue.events.iter().position(|noted| wanted.takes(&noted.event))?;
+        let taken = queue.events.remove(at)?;
+        queue.told(&taken.event);
+        Some(taken)
+    }
+}
+
+/// A thread that waits for an event of its process.
+pub(in crate::apenet) struct Waiting<'e> {
+    events: &'e Events,
+    process: u32,
+}
+
+impl<'e> Waiting<'e> {
+    pub(in crate::apenet) fn of(events: &'e Events, process: u32) -> Waiting<'e> {
+        let waiting = Waiting { events, process };
+        waiting.add(1);
+        waiting
+    }
+
+    fn add(&self, threads: i32) {
+        if let Some(queue) = self.events.queues.borrow_mut().get_mut(&self.process) {
+            queue.waiting = queue.waiting.saturating_add_signed(threads);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.add(-1);
+        // Another thread may have to poll now.
+        self.events.changed.notify_all();
+    }
+}

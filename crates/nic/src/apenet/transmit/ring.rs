@@ -1,0 +1,38 @@
+//! The transmit ring: descriptors in host memory between the driver and the card.
+
+use crate::apenet::transmit::Job;
+use crate::apenet::transmit::posted::Known;
+use nicety_kernel::{Credits, Server, Signal, Sim};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+/// The transmit ring.
+pub(in crate::apenet) struct Ring {
+    /// The driver writes the descriptors of one message after another.
+    pub(in crate::apenet) writer: Server,
+    /// Free descriptors.
+    pub(in crate::apenet) free: Credits,
+    /// Descriptors that the card has been told of, in order.
+    pub(in crate::apenet) announced: RefCell<VecDeque<Job>>,
+    /// Descriptors that the card has fetched so far.
+    pub(in crate::apenet) fetched: Cell<u64>,
+    pub(in crate::apenet) rung: Signal,
+    /// Operations whose descriptors are in the ring.
+    pub(in crate::apenet) known: Known,
+    /// Places for fetched descriptors on the card.
+    pub(in crate::apenet) places: Credits,
+}
+
+impl Ring {
+    pub(in crate::apenet) fn new(sim: &Sim, entries: u64, fetch: u64) -> Ring {
+        Ring {
+            writer: Server::new(sim),
+            free: Credits::new(sim, entries),
+            announced: RefCell::default(),
+            fetched: Cell::new(0),
+            rung: Signal::new(sim),
+            known: Known::new(entries),
+            places: Credits::new(sim, fetch),
+        }
+    }
+}
