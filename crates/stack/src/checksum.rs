@@ -1,12 +1,36 @@
-//! Checksums of IP, TCP and UDP: verified by whoever receives, filled in by whoever sends, the host or its card.
+//! Checksums of IP, TCP, UDP and ICMP: verified by whoever receives, filled in by whoever sends, the host or its card.
 
-use crate::frame::{ICMPV6, IpPacket, Malformed, Parsed, TCP, TcpHeader, UDP};
-use smoltcp::wire::{IpAddress, IpProtocol, checksum};
+use crate::frame::{ICMP, ICMPV6, IpPacket, Malformed, Parsed, TCP, TcpHeader, UDP};
+use std::net::IpAddr;
 
-/// The sum of the pseudo-header, with the length of the payload.
-fn pseudo(ip: &IpPacket) -> u16 {
-    let (source, destination) = (IpAddress::from(ip.source), IpAddress::from(ip.destination));
-    checksum::pseudo_header(&source, &destination, IpProtocol::from(ip.protocol), ip.payload.len() as u32)
+/// The sum of 16-bit words (RFC 1071) in the machine's own order, the last one filled up with zeroes.
+fn sum(bytes: &[u8]) -> u64 {
+    let mut words = bytes.chunks_exact(4);
+    let total: u64 =
+        words.by_ref().map(|word| u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))).sum();
+    let rest = words.remainder();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    total + u64::from(u32::from_ne_bytes(last))
+}
+
+/// A sum in network order, in 16 bits with the carries added.
+fn folded(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    u16::to_be(sum as u16)
+}
+
+/// The sum of the pseudo-header, with the length of the payload; ICMP over IPv4 has none.
+fn pseudo(ip: &IpPacket) -> u64 {
+    let ends = match (ip.source, ip.destination) {
+        _ if ip.protocol == ICMP => return 0,
+        (IpAddr::V4(source), IpAddr::V4(destination)) => sum(&source.octets()) + sum(&destination.octets()),
+        (IpAddr::V6(source), IpAddr::V6(destination)) => sum(&source.octets()) + sum(&destination.octets()),
+        _ => 0,
+    };
+    ends + sum(&u32::from(ip.protocol).to_be_bytes()) + sum(&(ip.payload.len() as u32).to_be_bytes())
 }
 
 /// Where the checksum is in the payload of a protocol.
@@ -14,26 +38,27 @@ fn field(protocol: u8) -> Option<usize> {
     match protocol {
         TCP => Some(16),
         UDP => Some(6),
+        ICMP | ICMPV6 => Some(2),
         _ => None,
     }
 }
 
-/// Whether the checksums of the IP header and of TCP, UDP or ICMPv6 in it are right. A datagram over IPv4 may have
+/// Whether the checksums of the IP header and of TCP, UDP or ICMP in it are right. A datagram over IPv4 may have
 /// none.
 pub fn verify(frame: &[u8], ip: &IpPacket) -> bool {
     let header = &frame[ip.packet.start..ip.payload.start];
-    if ip.source.is_ipv4() && checksum::data(header) != 0xffff {
+    if ip.source.is_ipv4() && folded(sum(header)) != 0xffff {
         return false;
     }
     let payload = &frame[ip.payload.clone()];
     match ip.protocol {
         UDP if ip.source.is_ipv4() && payload.get(6..8) == Some(&[0, 0]) => true,
-        TCP | UDP | ICMPV6 => checksum::combine(&[pseudo(ip), checksum::data(payload)]) == 0xffff,
+        TCP | UDP | ICMP | ICMPV6 => folded(pseudo(ip) + sum(payload)) == 0xffff,
         _ => true,
     }
 }
 
-/// Writes the checksums of IPv4, TCP and UDP, as a card with checksum offload does.
+/// Writes the checksums of IPv4, TCP, UDP and ICMP, as a card with checksum offload does.
 ///
 /// # Errors
 /// [`Malformed`], for a frame without these headers.
@@ -46,7 +71,7 @@ pub(crate) fn fill_ip(frame: &mut [u8], ip: &IpPacket) -> Result<(), Malformed> 
     if ip.source.is_ipv4() {
         let at = ip.packet.start + 10;
         frame[at..at + 2].fill(0);
-        let sum = !checksum::data(&frame[ip.packet.start..ip.payload.start]);
+        let sum = !folded(sum(&frame[ip.packet.start..ip.payload.start]));
         frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
     let Some(field) = field(ip.protocol) else { return Ok(()) };
@@ -58,7 +83,7 @@ pub(crate) fn fill_ip(frame: &mut [u8], ip: &IpPacket) -> Result<(), Malformed> 
         return Err(Malformed::Truncated);
     }
     frame[at..at + 2].fill(0);
-    let mut sum = !checksum::combine(&[pseudo(ip), checksum::data(&frame[ip.payload.clone()])]);
+    let mut sum = !folded(pseudo(ip) + sum(&frame[ip.payload.clone()]));
     if sum == 0 && ip.protocol == UDP {
         sum = 0xffff;
     }

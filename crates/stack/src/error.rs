@@ -9,7 +9,7 @@ pub enum Error {
     AddressInUse,
     /// All ephemeral ports towards this peer are taken, or the host has no address of that family (`EADDRNOTAVAIL`).
     AddressNotAvailable,
-    /// The peer answered with a reset: nobody listens there (`ECONNREFUSED`).
+    /// The peer answered with a reset: no socket listens there (`ECONNREFUSED`).
     ConnectionRefused,
     /// The peer reset the connection (`ECONNRESET`).
     ConnectionReset,
@@ -17,7 +17,7 @@ pub enum Error {
     ConnectionAborted,
     /// The peer has not answered for the spec's time (`ETIMEDOUT`).
     TimedOut,
-    /// Nobody answers for the peer's address on the link (`EHOSTUNREACH`).
+    /// No station answers for the peer's address on the link (`EHOSTUNREACH`).
     HostUnreachable,
     /// The peer is not on the link and there is no gateway (`ENETUNREACH`).
     NetworkUnreachable,

@@ -13,6 +13,7 @@ pub(crate) const IPV4: u16 = 0x0800;
 pub(crate) const ARP: u16 = 0x0806;
 pub(crate) const VLAN: u16 = 0x8100;
 pub(crate) const IPV6: u16 = 0x86dd;
+pub(crate) const ICMP: u8 = 1;
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMPV6: u8 = 58;
@@ -193,14 +194,4 @@ impl TcpHeader {
             length,
         })
     }
-
-    /// Sequence numbers that a segment with so much payload takes.
-    pub(crate) fn span(&self, payload: usize) -> u32 {
-        payload as u32 + u32::from(self.flags & SYN != 0) + u32::from(self.flags & FIN != 0)
-    }
-}
-
-/// Whether sequence number `a` is before `b`.
-pub(crate) fn before(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) < 0
 }

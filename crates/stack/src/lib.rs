@@ -10,21 +10,9 @@
 //! # Layers, from the bottom
 //! - [`Parsed`], [`TcpHeader`] (`frame.rs`), [`verify`], [`fill`] (`checksum.rs`), [`Toeplitz`] (`rss.rs`), [`segment`],
 //!   [`coalesce`] (`offload.rs`): frames as bytes, and what a card does with them.
-//! - `link.rs`, `neighbour.rs`: framing, and who is where on the link.
-//! - `clock.rs`, `engine.rs`: smoltcp, driven a packet of one connection at a time.
-//! - `watch.rs`, `connection.rs`: a connection, and the losses that smoltcp leaves to its timeout.
+//! - `link.rs`, `header.rs`, `discovery.rs`, `neighbour.rs`: framing, headers, and who is where on the link.
+//! - `tcp/`: a connection's state machine, which knows segments and no frames.
 //! - [`Stack`] (`stack/`): the tables, and what happens to whom.
-//!
-//! # smoltcp's TCP, and what is beside it
-//! smoltcp has the state machine of TCP, windows, reassembly and Reno's congestion control. It looks at every socket for
-//! each packet and has no listener, so each connection has a socket set of its own, made when the SYN comes; the table
-//! of flows, backlogs, resets to closed ports and resolution of neighbours are this crate's.
-//!
-//! Its least retransmission timeout is one second, fixed. Its clock therefore runs faster than virtual time, by
-//! 1 s / [`StackSpec::min_rto`], and everything else that it measures shrinks along: the first timeout (1 s of its
-//! time), the longest (60 s), TIME-WAIT (10 s), the rate of challenge acknowledgements (one a second). With a
-//! `min_rto` of 200 ms these are 200 ms, 12 s, 2 s and one every 200 ms. What a spec names in seconds is not scaled: delayed
-//! acknowledgements, `timeout`, `fin_timeout`, probes.
 //!
 //! Two stacks, a cable, and a byte:
 //! ```
@@ -66,15 +54,15 @@
 //!
 //! # Limits
 //! No fragments, no IP options or extension headers, no routing, no multicast but neighbour discovery, no ECN, no path MTU
-//! discovery, no keep-alive; SACK is sent but not heeded; ICMP errors are sent but not taken.
+//! discovery, no keep-alive; ICMP errors are sent but not taken.
 #![forbid(unsafe_code)]
 
 mod checksum;
-mod clock;
 mod connection;
-mod engine;
+mod discovery;
 mod error;
 mod frame;
+mod header;
 mod link;
 mod neighbour;
 mod offload;
@@ -82,14 +70,14 @@ mod rss;
 mod spec;
 mod stack;
 mod table;
-mod watch;
+mod tcp;
 
 pub use checksum::{fill, verify};
 pub use error::{Error, SpecError};
 pub use frame::{ETHERNET, IpPacket, Malformed, Parsed, TAG, TcpHeader};
 pub use offload::{coalesce, segment};
 pub use rss::{MICROSOFT_KEY, Toeplitz};
-pub use spec::{LEAST_MTU_V4, LEAST_MTU_V6, MOST_BUFFER, Network, Options, StackSpec};
+pub use spec::{CongestionControl, LEAST_MTU_V4, LEAST_MTU_V6, MOST_BUFFER, Network, Options, StackSpec};
 pub use stack::{
     Arrival, ChecksumStatus, ConnectionId, Counters, DatagramId, Drop, Event, ListenerId, Outgoing, Source,
     Stack,

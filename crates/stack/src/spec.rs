@@ -22,6 +22,16 @@ pub struct Network<A> {
     pub gateway: Option<A>,
 }
 
+/// How a connection's congestion window grows and shrinks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// By a segment each round trip, and by half at a loss (RFC 5681).
+    #[default]
+    Reno,
+    /// By the cube of the time since the last loss, and by three tenths at a loss (RFC 9438).
+    Cubic,
+}
+
 /// A stack's spec. Times are of virtual time.
 #[derive(Clone, Debug)]
 pub struct StackSpec {
@@ -35,15 +45,28 @@ pub struct StackSpec {
     pub vlan: Option<u16>,
     /// The longest IP packet in a frame, in bytes.
     pub mtu: usize,
-    /// The least retransmission timeout. All other times of smoltcp's TCP scale with it: see the crate's documentation.
+    /// The retransmission timeout before a round trip was measured (RFC 6298), not below `min_rto`.
+    pub initial_rto: Duration,
+    /// The least retransmission timeout.
     pub min_rto: Duration,
+    /// The longest retransmission timeout, up to which it doubles, not below `min_rto`.
+    pub max_rto: Duration,
     /// How long an acknowledgement of a single segment waits for something to go with; none is sent at once.
     pub delayed_ack: Option<Duration>,
     /// How long a connection waits for a sign of its peer before it fails, when it begins and when it has data out.
     pub timeout: Duration,
     /// How long a closed socket waits for the peer's end of the connection.
     pub fin_timeout: Duration,
-    /// Whether a lost tail is probed for after two round-trip times, before the retransmission timeout (RFC 8985, 7).
+    /// How long the end that closed first waits for late segments: twice their longest life (TIME-WAIT).
+    pub time_wait: Duration,
+    /// Segments that a connection begins with (RFC 6928).
+    pub initial_window: u32,
+    /// How the congestion window grows and shrinks.
+    pub congestion: CongestionControl,
+    /// Selective acknowledgements, offered and used (RFC 2018).
+    pub sack: bool,
+    /// Whether a lost tail is probed for after two round-trip times, before the retransmission timeout (RFC 8985, 7); it
+    /// needs `sack`.
     pub loss_probe: bool,
     /// RFC 7323's time stamps: 12 bytes of each segment.
     pub timestamps: bool,
@@ -72,10 +95,16 @@ impl Default for StackSpec {
             ipv6: None,
             vlan: None,
             mtu: 1500,
+            initial_rto: Duration::from_us(1_000_000),
             min_rto: Duration::from_us(200_000),
+            max_rto: Duration::from_us(120_000_000),
             delayed_ack: Some(Duration::from_us(40_000)),
             timeout: Duration::from_us(120_000_000),
             fin_timeout: Duration::from_us(60_000_000),
+            time_wait: Duration::from_us(60_000_000),
+            initial_window: 10,
+            congestion: CongestionControl::Reno,
+            sack: true,
             loss_probe: true,
             timestamps: false,
             send_buffer: 256 << 10,
@@ -127,6 +156,9 @@ impl StackSpec {
         }
         if self.min_rto < Duration::from_us(1) || self.min_rto > Duration::from_us(60_000_000) {
             return refuse("min_rto: 1 us to 60 s".into());
+        }
+        if !(1..=1000).contains(&self.initial_window) {
+            return refuse("initial_window: 1 to 1000 segments".into());
         }
         if self.tso.is_some_and(|t| t > 65535 || t < self.mtu) {
             return refuse("tso: from the mtu to 65535 bytes".into());

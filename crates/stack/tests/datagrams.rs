@@ -70,5 +70,5 @@ fn the_send_buffer_is_bounded_and_unreachable_neighbours_free_it() {
     assert!(net.took(0, Event::Undeliverable(a, Error::HostUnreachable)));
     net.ends[0].send_to(a, &[0; 1000], at(2, 53)).unwrap();
     net.run(us(1000));
-    assert_eq!(net.ends[1].counters().drops(Drop::NoPort), 1, "nobody is bound there");
+    assert_eq!(net.ends[1].counters().drops(Drop::NoPort), 1, "no socket is bound there");
 }

@@ -11,6 +11,7 @@ mod limits;
 mod link;
 mod loss;
 mod offload;
+mod peer;
 mod random;
 mod stream;
 mod timers;

@@ -27,7 +27,7 @@ fn one_packet_is_cut_into_the_frames_that_a_stack_would_send() {
         assert_eq!(plain.len(), cut.len());
         for ((_, plain), (_, cut)) in plain.iter().zip(&cut) {
             let mut cut = cut.clone();
-            // A card counts IPv4's identification up; smoltcp leaves it 0.
+            // A card counts IPv4's identification up; the stack leaves it 0.
             if to.is_ipv4() {
                 cut[18..20].fill(0);
                 fill(&mut cut).unwrap();

@@ -50,46 +50,44 @@ fn the_smallest_mtu_carries_a_stream() {
 #[test]
 fn a_closed_window_stops_the_sender_and_opens_again() {
     let mut net = Net::pair();
-    let small = Options { receive_buffer: Some(4000), ..plain() };
+    let small = Options { receive_buffer: Some(4380), ..plain() };
     let (a, b) = net.connected_with(80, at(2, 80), &plain(), &small);
-    net.warm(a, b);
     assert_eq!(net.send(0, a, &pattern(1, 10_000)), Ok(10_000));
     net.run(us(100_000));
-    assert_eq!(net.ends[1].readable(b), Ok(4000));
-    assert_eq!(net.ends[0].unacknowledged(a), Ok(6000));
+    assert_eq!(net.ends[1].readable(b), Ok(4380));
+    assert_eq!(net.ends[0].unacknowledged(a), Ok(5620));
     net.log = Some(Vec::new());
     // The window is probed for after 200 ms, 400 ms and so on, each time with one byte, which is not taken.
     net.run(us(1_000_000));
     let probes = net.segments().iter().filter(|s| s.0 == 0 && s.2 == 1).count();
     assert!((2..=3).contains(&probes), "{probes} probes");
-    assert_eq!(net.ends[1].readable(b), Ok(4000));
+    assert_eq!(net.ends[1].readable(b), Ok(4380));
     assert!(net.ends[1].counters().drops(Drop::BufferFull) >= 2);
     net.log = Some(Vec::new());
-    assert_eq!(net.recv(1, b).unwrap(), pattern(1, 10_000)[..4000]);
+    assert_eq!(net.recv(1, b).unwrap(), pattern(1, 10_000)[..4380]);
     net.run(us(1000));
     let (from, update, payload) = net.segments()[0];
-    assert_eq!((from, update.flags, update.window, payload), (1, ACK, 4000, 0), "the window's update");
+    assert_eq!((from, update.flags, update.window, payload), (1, ACK, 4380, 0), "the window's update");
     net.run(us(100_000));
-    assert!(net.recv(1, b).unwrap() == pattern(1, 10_000)[4000..8000]);
+    assert!(net.recv(1, b).unwrap() == pattern(1, 10_000)[4380..8760]);
     net.run(us(100_000));
-    assert!(net.recv(1, b).unwrap() == pattern(1, 10_000)[8000..]);
+    assert!(net.recv(1, b).unwrap() == pattern(1, 10_000)[8760..]);
     assert_eq!(net.ends[0].counters().retransmissions, 0);
 }
 
 #[test]
 fn a_lost_window_update_does_not_hang() {
     let mut net = Net::pair();
-    let small = Options { receive_buffer: Some(4000), ..plain() };
+    let small = Options { receive_buffer: Some(4380), ..plain() };
     let (a, b) = net.connected_with(80, at(2, 80), &plain(), &small);
-    net.warm(a, b);
-    net.send(0, a, &pattern(1, 8000)).unwrap();
+    net.send(0, a, &pattern(1, 8760)).unwrap();
     net.run(us(50_000));
     net.filter = Some(Box::new(|from, _| from == 1));
-    assert_eq!(net.recv(1, b).unwrap().len(), 4000);
+    assert_eq!(net.recv(1, b).unwrap().len(), 4380);
     net.run(us(1000));
     net.filter = None;
     net.run(us(2_000_000));
-    assert_eq!(net.recv(1, b).unwrap(), pattern(1, 8000)[4000..]);
+    assert_eq!(net.recv(1, b).unwrap(), pattern(1, 8760)[4380..]);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use super::{ConnectionId, EPHEMERAL, Listener, ListenerId, Stack};
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::spec::Options;
+use crate::tcp::{State, Tcb};
 use nicety_types::Time;
-use smoltcp::socket::tcp::State;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
@@ -42,9 +42,10 @@ impl Stack {
             Some(port) => port,
             None => self.ephemeral(|stack, port| !taken(stack, port))?,
         };
-        let mut connection = Connection::new(SocketAddr::new(own, port), remote, hop, &setup);
-        connection.connect(&mut self.engine)?;
-        (connection.held, connection.waiting_since) = (true, Some(now));
+        let (local, buffers) = (SocketAddr::new(own, port), setup.send + setup.receive);
+        let tcb = Tcb::connect(now, setup, self.first_number(now, local, remote));
+        let mut connection = Connection::new(local, remote, hop, tcb, buffers);
+        connection.held = true;
         let id = self.insert(connection).ok_or(Error::NoBufferSpace)?;
         self.settle(now, id, None);
         Ok(id)
@@ -108,7 +109,7 @@ impl Stack {
         for id in lost {
             if let Some(connection) = self.connections.get_mut(id.0) {
                 connection.listener = None;
-                connection.socket().abort();
+                connection.tcb.abort();
             }
             self.settle(now, id, None);
         }
@@ -130,14 +131,13 @@ impl Stack {
         if let Some(error) = connection.error {
             return Err(error);
         }
-        if connection.ends_later {
+        if connection.tcb.is_shut() || connection.tcb.state() == State::Closed {
             return Err(Error::BrokenPipe);
         }
-        let socket = connection.socket();
-        let sent = match socket.state() {
-            State::SynSent | State::SynReceived | State::Listen => return Err(Error::NotConnected),
-            _ => socket.send_slice(bytes).map_err(|_| Error::BrokenPipe)?,
-        };
+        if connection.tcb.state().is_handshake() {
+            return Err(Error::NotConnected);
+        }
+        let sent = connection.tcb.send(now, bytes);
         self.settle(now, id, None);
         if sent == 0 && !bytes.is_empty() { Err(Error::WouldBlock) } else { Ok(sent) }
     }
@@ -148,22 +148,18 @@ impl Stack {
     /// As [`Stack::send`]; bytes that came before a reset can be read.
     pub fn recv(&mut self, now: Time, id: ConnectionId, bytes: &mut [u8]) -> Result<usize, Error> {
         let connection = self.held(id)?;
-        let (error, finished) = (connection.error, connection.finished);
-        if !connection.rest.is_empty() {
-            return std::io::Read::read(&mut connection.rest, bytes).map_err(|_| Error::Invalid);
-        }
-        let socket = connection.socket();
-        if matches!(socket.state(), State::SynSent | State::SynReceived | State::Listen) {
+        if connection.tcb.state().is_handshake() {
             return Err(Error::NotConnected);
         }
-        let read = match socket.recv_slice(bytes) {
-            Ok(0) if bytes.is_empty() => return Ok(0),
-            Ok(0) if finished && error.is_none() => return Ok(0),
-            Ok(0) => return Err(error.unwrap_or(Error::WouldBlock)),
-            Ok(read) => read,
-            Err(_) if finished && error.is_none() => return Ok(0),
-            Err(_) => return Err(error.unwrap_or(Error::NotConnected)),
-        };
+        let read = connection.tcb.recv(now, bytes);
+        if read == 0 && !bytes.is_empty() {
+            let is_over = connection.tcb.state() == State::Closed;
+            return match connection.error {
+                Some(error) => Err(error),
+                None if connection.tcb.has_finished() => Ok(0),
+                None => Err(if is_over { Error::NotConnected } else { Error::WouldBlock }),
+            };
+        }
         self.settle(now, id, None);
         Ok(read)
     }
@@ -177,11 +173,10 @@ impl Stack {
         if let Some(error) = connection.error {
             return Err(error);
         }
-        let socket = connection.socket();
-        if matches!(socket.state(), State::SynSent | State::Listen | State::Closed) {
+        if matches!(connection.tcb.state(), State::SynSent | State::Closed) {
             return Err(Error::NotConnected);
         }
-        connection.end();
+        connection.tcb.shut(now);
         self.settle(now, id, None);
         Ok(())
     }
@@ -194,11 +189,10 @@ impl Stack {
     pub fn close(&mut self, now: Time, id: ConnectionId) -> Result<(), Error> {
         let connection = self.held(id)?;
         connection.held = false;
-        let socket = connection.socket();
-        if socket.can_recv() {
-            socket.abort();
+        if connection.tcb.readable() > 0 {
+            connection.tcb.abort();
         } else {
-            connection.end();
+            connection.tcb.shut(now);
         }
         self.settle(now, id, None);
         Ok(())
@@ -211,7 +205,7 @@ impl Stack {
     pub fn abort(&mut self, now: Time, id: ConnectionId) -> Result<(), Error> {
         let connection = self.held(id)?;
         connection.held = false;
-        connection.socket().abort();
+        connection.tcb.abort();
         self.settle(now, id, None);
         Ok(())
     }
@@ -221,7 +215,7 @@ impl Stack {
     /// # Errors
     /// [`Error::BadHandle`].
     pub fn set_nodelay(&mut self, now: Time, id: ConnectionId, nodelay: bool) -> Result<(), Error> {
-        self.held(id)?.socket().set_nagle_enabled(!nodelay);
+        self.held(id)?.tcb.set_nodelay(nodelay);
         self.settle(now, id, None);
         Ok(())
     }
@@ -231,8 +225,7 @@ impl Stack {
     /// # Errors
     /// [`Error::BadHandle`].
     pub fn readable(&self, id: ConnectionId) -> Result<usize, Error> {
-        let connection = self.look(id)?;
-        Ok(connection.view().recv_queue() + connection.rest.len())
+        Ok(self.look(id)?.tcb.readable())
     }
 
     /// Bytes for which the send buffer has room; none where nothing can be sent.
@@ -240,12 +233,7 @@ impl Stack {
     /// # Errors
     /// [`Error::BadHandle`].
     pub fn writable(&self, id: ConnectionId) -> Result<usize, Error> {
-        let socket = self.look(id)?.view();
-        Ok(if socket.may_send() && !self.look(id)?.ends_later {
-            socket.send_capacity() - socket.send_queue()
-        } else {
-            0
-        })
+        Ok(self.look(id)?.tcb.writable())
     }
 
     /// Bytes sent or to be sent that the peer has not acknowledged.
@@ -253,7 +241,7 @@ impl Stack {
     /// # Errors
     /// [`Error::BadHandle`].
     pub fn unacknowledged(&self, id: ConnectionId) -> Result<usize, Error> {
-        Ok(self.look(id)?.view().send_queue())
+        Ok(self.look(id)?.tcb.queued())
     }
 
     /// The own end and the peer's.

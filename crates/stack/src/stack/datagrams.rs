@@ -2,8 +2,10 @@
 
 use super::calls::plain;
 use super::{Arrival, DatagramId, Drop, Outgoing, Source, Stack};
+use crate::checksum::fill_ip;
 use crate::error::Error;
 use crate::frame::{IpPacket, UDP, be16};
+use crate::header::{ip_header, packet_in, write_ip};
 use crate::link::ethertype;
 use nicety_types::Time;
 use std::collections::VecDeque;
@@ -64,7 +66,7 @@ impl Stack {
 
     /// The longest datagram to such a peer, in bytes.
     pub fn longest_datagram(&self, to: IpAddr) -> usize {
-        self.spec.mtu - HEADER - if to.is_ipv4() { 20 } else { 40 }
+        self.spec.mtu - HEADER - ip_header(to)
     }
 
     /// Has a datagram sent.
@@ -89,13 +91,19 @@ impl Stack {
         }
         let mut packet = Vec::with_capacity(room + 48 + bytes.len());
         packet.resize(room, 0);
-        write_header(&mut packet, own, to.ip(), socket.port, to.port(), bytes.len());
-        packet.extend_from_slice(bytes);
-        socket.leaving += packet.len();
-        self.seal(&mut packet);
-        if let Some(socket) = self.datagrams.get_mut(id.0) {
-            socket.outgoing.push_back((hop, packet));
+        let length = HEADER + bytes.len();
+        write_ip(&mut packet, own, to.ip(), UDP, length);
+        for field in [socket.port, to.port(), length as u16, 0] {
+            packet.extend_from_slice(&field.to_be_bytes());
         }
+        packet.extend_from_slice(bytes);
+        if !self.spec.checksum_offload {
+            let whole = packet_in(&packet, room, own, to.ip(), UDP);
+            let filled = fill_ip(&mut packet, &whole);
+            debug_assert!(filled.is_ok());
+        }
+        socket.leaving += packet.len();
+        socket.outgoing.push_back((hop, packet));
         self.ready_datagrams(id);
         Ok(())
     }
@@ -162,7 +170,7 @@ impl Stack {
             return None;
         };
         let (_, packet) = socket.outgoing.pop_front()?;
-        let headers = room + HEADER + if hop.is_ipv4() { 20 } else { 40 };
+        let headers = room + HEADER + ip_header(hop);
         let payload = packet.len() - headers;
         socket.leaving -= packet.len();
         *frame = packet;
@@ -173,7 +181,6 @@ impl Stack {
 
     pub(super) fn receive_datagram(
         &mut self,
-        now: Time,
         frame: &[u8],
         ip: &IpPacket,
         from: [u8; 6],
@@ -189,7 +196,7 @@ impl Stack {
         let payload = &bytes[HEADER..length];
         let id = self.datagram_ports.get(&port).copied();
         let Some((id, socket)) = id.and_then(|id| Some((id, self.datagrams.get_mut(id.0)?))) else {
-            let arrival = self.answer(now, frame, ip, from);
+            let arrival = self.unreachable_port(frame, ip, from);
             return Ok(Arrival { payload: payload.len(), dropped: Some(Drop::NoPort), ..arrival });
         };
         let mut arrival = Arrival {
@@ -210,30 +217,4 @@ impl Stack {
         }
         Ok(arrival)
     }
-}
-
-/// Appends the headers of IP and UDP without checksums.
-fn write_header(out: &mut Vec<u8>, own: IpAddr, to: IpAddr, from_port: u16, to_port: u16, bytes: usize) {
-    let length = (HEADER + bytes) as u16;
-    match (own, to) {
-        (IpAddr::V4(own), IpAddr::V4(to)) => {
-            out.extend_from_slice(&[0x45, 0]);
-            out.extend_from_slice(&(length + 20).to_be_bytes());
-            out.extend_from_slice(&[0, 0, 0x40, 0, 64, UDP, 0, 0]);
-            out.extend_from_slice(&own.octets());
-            out.extend_from_slice(&to.octets());
-        }
-        (IpAddr::V6(own), IpAddr::V6(to)) => {
-            out.extend_from_slice(&[0x60, 0, 0, 0]);
-            out.extend_from_slice(&length.to_be_bytes());
-            out.extend_from_slice(&[UDP, 64]);
-            out.extend_from_slice(&own.octets());
-            out.extend_from_slice(&to.octets());
-        }
-        _ => unreachable!("an own address of the same family"),
-    }
-    out.extend_from_slice(&from_port.to_be_bytes());
-    out.extend_from_slice(&to_port.to_be_bytes());
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(&[0, 0]);
 }

@@ -1,5 +1,6 @@
 //! A host's stack: its tables, and what happens after anything has happened to a connection.
 
+mod answers;
 mod calls;
 mod datagrams;
 mod names;
@@ -11,22 +12,25 @@ pub use names::{
     Arrival, ChecksumStatus, ConnectionId, Counters, DatagramId, Drop, Event, ListenerId, Outgoing, Source,
 };
 
-use crate::connection::{Connection, Setup, has_finished};
-use crate::engine::{Engine, Wish};
+use crate::connection::Connection;
+use crate::discovery::question;
 use crate::error::{Error, SpecError};
+use crate::header::ip_header;
 use crate::link::Link;
-use crate::neighbour::{Lookup, Neighbours, ask};
+use crate::neighbour::{Lookup, Neighbours};
 use crate::spec::{Network, Options, StackSpec, check_buffer, unicast};
 use crate::table::Table;
+use crate::tcp::{Setup, State};
 use datagrams::DatagramSocket;
 use nicety_types::Time;
-use smoltcp::socket::tcp::State;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// Frames that the stack has of its own, answers to what came: beyond, they are dropped.
 const MOST_CONTROL: usize = 256;
+/// Bytes of options that a TCP header has room for.
+const MOST_OPTIONS: usize = 40;
 /// The first ephemeral port (RFC 6335).
 const EPHEMERAL: u16 = 49152;
 
@@ -45,7 +49,6 @@ pub(crate) struct Listener {
 pub struct Stack {
     spec: StackSpec,
     link: Link,
-    engine: Engine,
     neighbours: Neighbours,
     connections: Table<Connection>,
     /// By the own port and the peer.
@@ -62,9 +65,12 @@ pub struct Stack {
     /// Bytes of all connections' buffers.
     memory: usize,
     next_port: u16,
+    /// SYNs that were answered.
+    answered: u64,
     /// Whether [`Source::Host`] is in the queue of those that are ready.
     control_ready: bool,
-    scratch: Vec<u8>,
+    /// Connections in TIME-WAIT that no program has, the one that began first in front.
+    late: VecDeque<ConnectionId>,
 }
 
 impl Stack {
@@ -75,11 +81,9 @@ impl Stack {
     pub fn new(spec: StackSpec) -> Result<Stack, SpecError> {
         spec.check()?;
         let link = Link { mac: spec.mac, vlan: spec.vlan };
-        // The ports' order is drawn from another stream than the sequence numbers, which smoltcp draws.
-        let drawn = spec.seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
+        let drawn = mixed(spec.seed) >> 50;
         Ok(Stack {
             link,
-            engine: Engine::new(&spec, link.room()),
             neighbours: Neighbours::default(),
             connections: Table::new(spec.connections),
             flows: HashMap::new(),
@@ -94,8 +98,9 @@ impl Stack {
             counters: Counters::default(),
             memory: 0,
             next_port: EPHEMERAL + (drawn as u16),
+            answered: 0,
             control_ready: false,
-            scratch: Vec::new(),
+            late: VecDeque::new(),
             spec,
         })
     }
@@ -126,7 +131,7 @@ impl Stack {
         self.ready.pop_front()
     }
 
-    /// Says where a neighbour is, so that nobody need ask.
+    /// Says where a neighbour is, so that it need not be asked for.
     pub fn add_neighbour(&mut self, address: IpAddr, mac: [u8; 6]) {
         let waiting = self.neighbours.learn(address, mac, true);
         self.resolved(waiting);
@@ -179,9 +184,7 @@ impl Stack {
 
     fn ask(&mut self, hop: IpAddr) {
         if let Some(own) = self.own(hop) {
-            let mut frame = Vec::new();
-            ask(self.link, own, hop, &mut frame);
-            self.control(frame);
+            self.control(question(self.link, own, hop));
         }
     }
 
@@ -213,24 +216,65 @@ impl Stack {
         }
     }
 
-    fn setup(&self, options: &Options, remote: IpAddr) -> Result<Setup, Error> {
-        let send = options.send_buffer.unwrap_or(self.spec.send_buffer);
-        let receive = options.receive_buffer.unwrap_or(self.spec.receive_buffer);
+    /// A connection's sizes, if there is room for another: one that only waits for late segments makes room.
+    fn setup(&mut self, options: &Options, remote: IpAddr) -> Result<Setup, Error> {
+        let spec = &self.spec;
+        let send = options.send_buffer.unwrap_or(spec.send_buffer);
+        let receive = options.receive_buffer.unwrap_or(spec.receive_buffer);
         if check_buffer(send).is_err() || check_buffer(receive).is_err() {
             return Err(Error::Invalid);
         }
-        if self.connections.is_full() || self.memory.saturating_add(send + receive) > self.spec.memory {
+        if self.memory.saturating_add(send + receive) > spec.memory {
             return Err(Error::NoBufferSpace);
         }
-        let headers = if remote.is_ipv4() { 40 } else { 60 } + if self.spec.timestamps { 12 } else { 0 };
-        Ok(Setup {
+        let headers = ip_header(remote) + 20;
+        let setup = Setup {
             send,
             receive,
             nodelay: options.nodelay,
-            ack_delay: self.spec.delayed_ack.map(|delay| self.engine.clock.duration(delay)),
-            timestamps: self.spec.timestamps,
-            segment: self.spec.mtu - headers,
-        })
+            segment: spec.mtu - headers,
+            // RFC 9293, 3.7.1.
+            default_segment: if remote.is_ipv4() { 536 } else { 1220 },
+            options: (spec.mtu - headers).min(MOST_OPTIONS),
+            burst: spec.tso.map(|most| most - headers),
+            timestamps: spec.timestamps,
+            sack: spec.sack,
+            loss_probe: spec.loss_probe,
+            delayed_ack: spec.delayed_ack,
+            initial_rto: spec.initial_rto,
+            min_rto: spec.min_rto,
+            max_rto: spec.max_rto,
+            time_wait: spec.time_wait,
+            timeout: spec.timeout,
+            initial_window: spec.initial_window as usize,
+            congestion: spec.congestion,
+        };
+        while self.connections.is_full() {
+            let oldest = self.late.pop_front().ok_or(Error::NoBufferSpace)?;
+            self.remove(oldest);
+        }
+        Ok(setup)
+    }
+
+    /// The first sequence number of a connection that is begun here: a clock of 4 us a number and a hash of its ends, so that
+    /// those of a later connection between the same ends are beyond (RFC 6528).
+    fn first_number(&self, now: Time, local: SocketAddr, remote: SocketAddr) -> u32 {
+        let word = |ip: IpAddr| match ip {
+            IpAddr::V4(ip) => u128::from(u32::from(ip)),
+            IpAddr::V6(ip) => u128::from(ip),
+        };
+        let ports = u64::from(local.port()) << 16 | u64::from(remote.port());
+        let ends = [word(local.ip()), word(remote.ip())];
+        let words = ends.into_iter().flat_map(|ip| [ip as u64, (ip >> 64) as u64]).chain([ports]);
+        let hash = words.fold(mixed(self.spec.seed ^ 1), |hash, word| mixed(hash ^ word));
+        (hash as u32).wrapping_add((now.ps() / 4_000_000) as u32)
+    }
+
+    /// The first sequence number of an answer: random, so that where a SYN comes again after its connection is over, no late
+    /// acknowledgement of that one establishes another.
+    fn answering_number(&mut self) -> u32 {
+        self.answered += 1;
+        mixed(mixed(self.spec.seed ^ 2) ^ self.answered) as u32
     }
 
     fn insert(&mut self, connection: Connection) -> Option<ConnectionId> {
@@ -263,51 +307,34 @@ impl Stack {
     /// Looks what has become of a connection: tells its program, its listener, the timers and the card's side. `why` is
     /// the error if it is over.
     fn settle(&mut self, now: Time, id: ConnectionId, why: Option<Error>) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if connection.ends_later {
-            connection.end();
+        if self.late.len() > 2 * self.connections.len() {
+            self.late.retain(|late| self.connections.get(late.0).is_some());
         }
-        let (before, state) = (connection.last, connection.view().state());
-        connection.last = state;
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let counts = connection.tcb.take_counts();
+        self.counters.recoveries += counts.recoveries;
+        self.counters.timeouts += counts.timeouts;
+        let (before, state) = (connection.last, connection.tcb.state());
         if before != state {
+            connection.last = state;
             self.changed(id, before, state, why);
         }
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if connection.is_gone() && connection.replies.is_empty() {
-            let (flow, held) = ((connection.local.port(), connection.remote), connection.held);
-            if held {
-                self.detach(flow, id)
-            } else {
-                self.remove(id)
-            }
-            return;
+        if connection.tcb.is_gone() {
+            let flow = (connection.local.port(), connection.remote);
+            return if connection.held { self.detach(flow, id) } else { self.remove(id) };
         }
-        let wish = self.engine.wish(now, &connection.sockets);
-        let spec = &self.spec;
-        connection.waiting_since =
-            if connection.expects() { connection.waiting_since.or(Some(now)) } else { None };
-        if state == State::Closed {
-            connection.watch.probe_at = None;
+        let leaves = state == State::FinWait2 && connection.is_orphan();
+        connection.fin_at = leaves.then(|| connection.fin_at.unwrap_or(now + self.spec.fin_timeout));
+        if state == State::TimeWait && connection.is_orphan() && connection.buffers > 0 {
+            connection.tcb.release();
+            self.memory -= std::mem::take(&mut connection.buffers);
+            self.late.push_back(id);
         }
-        let leaves = state == State::FinWait2 && !connection.held && connection.listener.is_none();
-        connection.fin_at = leaves.then(|| connection.fin_at.unwrap_or(now + spec.fin_timeout));
-        let stalled = connection.waiting_since.map(|since| since + spec.timeout);
-        let mut due = [connection.watch.probe_at, stalled, connection.fin_at].into_iter().flatten().min();
-        match wish {
-            Wish::Now => make_ready(&mut self.ready, id, connection),
-            Wish::At(at) => due = due.map_or(Some(at), |d| Some(d.min(at))),
-            Wish::Never => {}
-        }
-        if !connection.replies.is_empty() {
+        if !connection.ready && connection.tcb.has_output() {
             make_ready(&mut self.ready, id, connection);
         }
-        if wish != Wish::Now && connection.is_stuck(wish != Wish::Never) {
-            let at = *connection.rescue_at.get_or_insert(now + connection.watch.patience(spec.min_rto));
-            due = due.map_or(Some(at), |d| Some(d.min(at)));
-        } else {
-            connection.rescue_at = None;
-        }
-        if let Some(due) = due
+        if let Some(due) = connection.due()
             && connection.armed.is_none_or(|armed| due < armed)
         {
             connection.armed = Some(due);
@@ -318,30 +345,22 @@ impl Stack {
     /// Tells of a connection's new state.
     fn changed(&mut self, id: ConnectionId, before: State, state: State, why: Option<Error>) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let handshake = |s| matches!(s, State::Listen | State::SynSent | State::SynReceived);
-        if handshake(before) && !handshake(state) {
+        if before.is_handshake() && state.is_synchronized() {
             if let Some(listener) = connection.listener
                 && let Some(entry) = self.listeners.get_mut(listener.0)
             {
-                if state != State::Closed {
-                    connection.is_begun = false;
-                    entry.begun -= 1;
-                    entry.queue.push_back(id);
-                    self.events.push_back(Event::Incoming(listener));
-                }
-            } else if state != State::Closed && connection.held {
+                connection.is_begun = false;
+                entry.begun -= 1;
+                entry.queue.push_back(id);
+                self.events.push_back(Event::Incoming(listener));
+            } else if connection.held {
                 self.events.push_back(Event::Connected(id));
             }
         }
-        connection.finished |= has_finished(state);
-        if state == State::TimeWait {
-            connection.keep_unread();
-        }
-        if has_finished(state) && !has_finished(before) && connection.held {
+        if state.has_finished() && !before.has_finished() && connection.held {
             self.events.push_back(Event::Finished(id));
         }
-        let over = state == State::Closed || (state == State::Listen && before == State::SynReceived);
-        if !over {
+        if state != State::Closed {
             return;
         }
         connection.error = why;
@@ -360,4 +379,12 @@ fn make_ready(ready: &mut VecDeque<Source>, id: ConnectionId, connection: &mut C
         connection.ready = true;
         ready.push_back(Source::Connection(id));
     }
+}
+
+/// A number from another in which every bit depends on every bit of it (SplitMix64).
+fn mixed(seed: u64) -> u64 {
+    let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

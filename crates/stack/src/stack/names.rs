@@ -75,7 +75,7 @@ pub enum Drop {
     Fragment,
     /// A protocol that is not here.
     Protocol,
-    /// Nobody has the port; answered with a reset or by ICMP.
+    /// No socket has the port; answered with a reset or by ICMP.
     NoPort,
     /// The listener has as many connections as its backlog allows, or there is no memory for another.
     Backlog,
@@ -122,8 +122,10 @@ pub struct Counters {
     pub dropped: [u64; 9],
     /// Segments sent again.
     pub retransmissions: u64,
-    /// Of these, the ones this crate has caused after a tail was probed for or one of several losses came to light.
+    /// Losses that came to light by acknowledgements, and probes for a lost tail.
     pub recoveries: u64,
+    /// Retransmission timeouts of established connections.
+    pub timeouts: u64,
     /// Segments that came twice, or bytes that were there before.
     pub duplicates: u64,
     /// Segments that came before an earlier one.

@@ -3,25 +3,23 @@
 use super::names::same_family;
 use super::{Arrival, ChecksumStatus, ConnectionId, Drop, Source, Stack};
 use crate::checksum::verify;
-use crate::connection::{Connection, renews};
+use crate::connection::Connection;
+use crate::discovery::{Message, answer, is_ndp, read_arp, read_ndp};
 use crate::error::Error;
-use crate::frame::{ACK, ARP, ICMPV6, IPV4, IPV6, IpPacket, Parsed, RST, SYN, TCP, TcpHeader, UDP};
-use crate::link::{BROADCAST, ethertype, group_mac, solicited};
-use crate::neighbour::{advertise, arp};
+use crate::frame::{
+    ACK, ARP, FIN, ICMP, ICMPV6, IPV4, IPV6, IpPacket, Parsed, RST, SYN, TCP, TcpHeader, UDP,
+};
+use crate::link::{BROADCAST, group_mac, solicited};
 use crate::spec::unicast;
+use crate::tcp::{Tcb, TcpOptions};
 use nicety_types::Time;
-use smoltcp::socket::tcp::State;
-use smoltcp::wire::{ArpOperation, ArpPacket, ArpRepr, Icmpv6Packet, Icmpv6Repr, NdiscRepr};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-const ICMP: u8 = 1;
 const ECHO_V4: u8 = 8;
 const ECHO_V6: u8 = 128;
-const SOLICIT: u8 = 135;
-const ADVERTISE: u8 = 136;
 
 impl Arrival {
-    fn of(source: Source) -> Arrival {
+    pub(super) fn of(source: Source) -> Arrival {
         Arrival { source, payload: 0, readable: 0, acknowledged: 0, dropped: None }
     }
 }
@@ -72,11 +70,11 @@ impl Stack {
         let from = parsed.macs.1;
         match ip.protocol {
             TCP => self.receive_segment(now, frame, ip, from),
-            UDP => self.receive_datagram(now, frame, ip, from),
+            UDP => self.receive_datagram(frame, ip, from),
             ICMP if ip.source.is_ipv4() && frame[ip.payload.clone()].first() == Some(&ECHO_V4) => {
-                Ok(self.answer(now, frame, ip, from))
+                Ok(self.echo(frame, ip, from))
             }
-            ICMPV6 if ip.source.is_ipv6() => self.receive_icmp_v6(now, frame, ip, from),
+            ICMPV6 if ip.source.is_ipv6() => self.receive_icmp_v6(frame, ip, from),
             _ => Err(Drop::Protocol),
         }
     }
@@ -98,104 +96,57 @@ impl Stack {
     }
 
     fn receive_arp(&mut self, packet: &[u8]) -> Result<Arrival, Drop> {
-        let packet = ArpPacket::new_checked(packet).map_err(|_| Drop::Malformed)?;
-        let Ok(ArpRepr::EthernetIpv4 {
-            operation,
-            source_hardware_addr,
-            source_protocol_addr,
-            target_protocol_addr,
-            ..
-        }) = ArpRepr::parse(&packet)
-        else {
-            return Err(Drop::Malformed);
-        };
-        let Some(network) = self.spec.ipv4 else { return Err(Drop::Protocol) };
-        if !unicast(source_protocol_addr.into()) || source_protocol_addr == network.address {
+        let message = read_arp(packet).ok_or(Drop::Malformed)?;
+        let own = self.spec.ipv4.ok_or(Drop::Protocol)?.address;
+        if !unicast(message.from.into()) || message.from == own {
             return Err(Drop::Malformed);
         }
-        let to_us = target_protocol_addr == network.address;
+        let to_us = message.target == own;
         // RFC 826: whoever asks for this host will be spoken to.
-        let asked = to_us && operation == ArpOperation::Request;
-        let waiting = self.neighbours.learn(source_protocol_addr.into(), source_hardware_addr.0, asked);
-        self.resolved(waiting);
+        let asked = to_us && message.is_question;
+        let mac = message.mac.unwrap_or_default();
+        self.learn(message.from.into(), mac, asked);
         if asked {
-            let mut frame = Vec::new();
-            let to = (source_hardware_addr.0, source_protocol_addr);
-            arp(self.link, ArpOperation::Reply, network.address, to, &mut frame);
-            self.control(frame);
+            self.control(answer(self.link, own.into(), mac, message.from.into()));
         }
         if to_us { Ok(Arrival::of(Source::Host)) } else { Err(Drop::NotForUs) }
     }
 
-    fn receive_icmp_v6(
-        &mut self,
-        now: Time,
-        frame: &[u8],
-        ip: &IpPacket,
-        from: [u8; 6],
-    ) -> Result<Arrival, Drop> {
+    fn learn(&mut self, address: IpAddr, mac: [u8; 6], asked: bool) {
+        let waiting = self.neighbours.learn(address, mac, asked);
+        self.resolved(waiting);
+    }
+
+    fn receive_icmp_v6(&mut self, frame: &[u8], ip: &IpPacket, from: [u8; 6]) -> Result<Arrival, Drop> {
         let body = &frame[ip.payload.clone()];
         let (IpAddr::V6(source), IpAddr::V6(destination)) = (ip.source, ip.destination) else {
             return Err(Drop::Malformed);
         };
         match body.first() {
-            Some(&ECHO_V6) if !destination.is_multicast() => Ok(self.answer(now, frame, ip, from)),
-            Some(&(SOLICIT | ADVERTISE)) => {
+            Some(&ECHO_V6) if !destination.is_multicast() => Ok(self.echo(frame, ip, from)),
+            Some(&kind) if is_ndp(kind) => {
                 // RFC 4861, 7.1: one that was forwarded by a router is not of this link.
                 if frame[ip.packet.start + 7] != 255 {
                     return Err(Drop::Malformed);
                 }
-                let packet = Icmpv6Packet::new_checked(body).map_err(|_| Drop::Malformed)?;
-                // The checksum was looked at above, or by the card.
-                let caps = smoltcp::phy::ChecksumCapabilities::ignored();
-                match Icmpv6Repr::parse(&source, &destination, &packet, &caps) {
-                    Ok(Icmpv6Repr::Ndisc(message)) => self.receive_ndisc(source, from, message),
-                    _ => Err(Drop::Malformed),
-                }
+                self.receive_ndp(read_ndp(source, body).ok_or(Drop::Malformed)?, from)
             }
             _ => Err(Drop::Protocol),
         }
     }
 
-    fn receive_ndisc(
-        &mut self,
-        source: Ipv6Addr,
-        from: [u8; 6],
-        message: NdiscRepr,
-    ) -> Result<Arrival, Drop> {
-        let Some(network) = self.spec.ipv6 else { return Err(Drop::Protocol) };
-        let mac = |lladdr: Option<smoltcp::wire::RawHardwareAddress>| {
-            lladdr.and_then(|l| <[u8; 6]>::try_from(l.as_bytes()).ok()).unwrap_or(from)
-        };
-        match message {
-            NdiscRepr::NeighborSolicit { target_addr, lladdr } if target_addr == network.address => {
-                let mac = mac(lladdr);
-                let waiting = self.neighbours.learn(source.into(), mac, true);
-                self.resolved(waiting);
-                let mut frame = Vec::new();
-                advertise(self.link, network.address, (mac, source), &mut frame);
-                self.control(frame);
-                Ok(Arrival::of(Source::Host))
-            }
-            NdiscRepr::NeighborAdvert { target_addr, lladdr, .. } => {
-                let waiting = self.neighbours.learn(target_addr.into(), mac(lladdr), false);
-                self.resolved(waiting);
-                Ok(Arrival::of(Source::Host))
-            }
-            _ => Err(Drop::NotForUs),
+    fn receive_ndp(&mut self, message: Message<Ipv6Addr>, from: [u8; 6]) -> Result<Arrival, Drop> {
+        let own = self.spec.ipv6.ok_or(Drop::Protocol)?.address;
+        let mac = message.mac.unwrap_or(from);
+        if !message.is_question {
+            self.learn(message.target.into(), mac, false);
+        } else if message.target == own {
+            self.learn(message.from.into(), mac, true);
+            self.control(answer(self.link, own.into(), mac, message.from.into()));
+        } else {
+            return Err(Drop::NotForUs);
         }
-    }
-
-    /// Has smoltcp answer a packet that is for no socket.
-    pub(super) fn answer(&mut self, now: Time, frame: &[u8], ip: &IpPacket, from: [u8; 6]) -> Arrival {
-        let mut reply = Vec::new();
-        if self.engine.refuse(now, &frame[ip.packet.clone()], &mut reply) && from[0] & 1 == 0 {
-            // The sender may be no neighbour that is known, and is at this address.
-            let to = self.neighbours.get(ip.source).unwrap_or(from);
-            self.link.address(&mut reply, to, ethertype(ip.source));
-            self.control(reply);
-        }
-        Arrival::of(Source::Host)
+        Ok(Arrival::of(Source::Host))
     }
 
     fn receive_segment(
@@ -205,8 +156,10 @@ impl Stack {
         ip: &IpPacket,
         from: [u8; 6],
     ) -> Result<Arrival, Drop> {
-        let tcp = TcpHeader::read(&frame[ip.payload.clone()]).map_err(|_| Drop::Malformed)?;
-        let payload = ip.payload.len() - tcp.length;
+        let segment = &frame[ip.payload.clone()];
+        let tcp = TcpHeader::read(segment).map_err(|_| Drop::Malformed)?;
+        let options = TcpOptions::read(&segment[20..tcp.length]);
+        let payload = &segment[tcp.length..];
         if tcp.ports.0 == 0 || tcp.ports.1 == 0 {
             return Err(Drop::Malformed);
         }
@@ -214,7 +167,7 @@ impl Stack {
         let mut id = self.flows.get(&flow).copied();
         if let Some(old) = id
             && let Some(connection) = self.connections.get(old.0)
-            && renews(connection, &tcp)
+            && connection.is_renewed_by(&tcp)
             && self.ports.contains_key(&flow.0)
         {
             if connection.held {
@@ -224,91 +177,81 @@ impl Stack {
             }
             id = None;
         }
-        let begins = tcp.flags & (SYN | ACK | RST) == SYN;
-        let id = match id {
-            Some(id) => id,
-            None if begins && self.ports.contains_key(&flow.0) => self.begin(flow, ip)?,
-            None => {
-                let arrival = self.answer(now, frame, ip, from);
-                return Ok(Arrival { payload, dropped: Some(Drop::NoPort), ..arrival });
+        let begins = tcp.flags & (SYN | ACK | RST | FIN) == SYN;
+        let Some(id) = id else {
+            if begins && self.ports.contains_key(&flow.0) {
+                let id = self.begin(now, flow, ip, &tcp, &options)?;
+                return Ok(Arrival { payload: payload.len(), ..Arrival::of(Source::Connection(id)) });
             }
+            self.refuse(&tcp, ip, payload.len(), from);
+            let arrival = Arrival::of(Source::Host);
+            return Ok(Arrival { payload: payload.len(), dropped: Some(Drop::NoPort), ..arrival });
         };
-        Ok(self.deliver(now, id, &frame[ip.packet.clone()], &tcp, payload))
+        let (arrival, refused) = self.deliver(now, id, &tcp, &options, payload);
+        if refused {
+            self.refuse(&tcp, ip, payload.len(), from);
+        }
+        Ok(arrival)
     }
 
     /// A connection for a SYN.
-    fn begin(&mut self, flow: (u16, SocketAddr), ip: &IpPacket) -> Result<ConnectionId, Drop> {
+    fn begin(
+        &mut self,
+        now: Time,
+        flow: (u16, SocketAddr),
+        ip: &IpPacket,
+        tcp: &TcpHeader,
+        options: &TcpOptions,
+    ) -> Result<ConnectionId, Drop> {
         let listener = self.ports[&flow.0];
         let Some(entry) = self.listeners.get(listener.0) else { return Err(Drop::NoPort) };
         if entry.begun + entry.queue.len() >= entry.backlog {
             return Err(Drop::Backlog);
         }
+        let chosen = entry.options;
         let hop = self.next_hop(flow.1.ip()).map_err(|_| Drop::Malformed)?;
-        let setup = self.setup(&entry.options, ip.source).map_err(|_| Drop::Backlog)?;
+        let setup = self.setup(&chosen, ip.source).map_err(|_| Drop::Backlog)?;
         let local = SocketAddr::new(ip.destination, flow.0);
         debug_assert!(same_family(local, flow.1));
-        let mut connection = Connection::new(local, flow.1, hop, &setup);
-        connection.listen().map_err(|_| Drop::Malformed)?;
+        let buffers = setup.send + setup.receive;
+        let tcb = Tcb::accept(now, setup, self.answering_number(), tcp, options);
+        let mut connection = Connection::new(local, flow.1, hop, tcb, buffers);
         (connection.listener, connection.is_begun) = (Some(listener), true);
         let id = self.insert(connection).ok_or(Drop::Backlog)?;
         if let Some(entry) = self.listeners.get_mut(listener.0) {
             entry.begun += 1;
         }
+        self.settle(now, id, None);
         Ok(id)
     }
 
+    /// Gives a segment to its connection. Whether it is to be answered with a reset.
     fn deliver(
         &mut self,
         now: Time,
         id: ConnectionId,
-        packet: &[u8],
         tcp: &TcpHeader,
-        payload: usize,
-    ) -> Arrival {
-        let mut arrival = Arrival { payload, ..Arrival::of(Source::Connection(id)) };
-        let Some(connection) = self.connections.get_mut(id.0) else { return arrival };
+        options: &TcpOptions,
+        payload: &[u8],
+    ) -> (Arrival, bool) {
+        let mut arrival = Arrival { payload: payload.len(), ..Arrival::of(Source::Connection(id)) };
+        let Some(connection) = self.connections.get_mut(id.0) else { return (arrival, false) };
         let before = connection.last;
-        let mut reply = std::mem::take(&mut self.scratch);
-        let taken = connection.input(&mut self.engine, now, packet, tcp, payload, &mut reply);
-        if taken.answered {
-            connection.reply(std::mem::take(&mut reply));
-        }
-        self.scratch = reply;
+        let taken = connection.tcb.input(now, tcp, options, payload);
         (arrival.readable, arrival.acknowledged) = (taken.readable, taken.acknowledged);
-        if taken.beyond {
-            arrival.dropped = Some(Drop::BufferFull);
-        } else if payload > 0 && taken.readable == 0 {
-            *if taken.duplicate { &mut self.counters.duplicates } else { &mut self.counters.out_of_order } +=
-                1;
+        arrival.dropped = taken.beyond.then_some(Drop::BufferFull);
+        self.counters.duplicates += u64::from(taken.duplicate);
+        self.counters.out_of_order += u64::from(taken.out_of_order);
+        // No program will read what comes to a socket that was closed (RFC 2525, 2.17).
+        if connection.tcb.readable() > 0 && connection.is_orphan() {
+            connection.tcb.abort();
         }
-        connection.waiting_since = connection.waiting_since.map(|_| now);
-        if taken.acknowledged > 0 {
-            connection.rescue_at = None;
-            let delayed = self.spec.delayed_ack.unwrap_or_default();
-            if self.spec.loss_probe {
-                connection.watch.arm(now, self.spec.min_rto, delayed, connection.segment);
-            }
-        }
-        if taken.lost_more && self.spec.loss_probe {
-            self.counters.recoveries += 1;
-            connection.nudge(&mut self.engine, now);
-        }
-        // Nobody will read what comes to a socket that was closed (RFC 2525, 2.17).
-        let socket = connection.socket();
-        if socket.can_recv() && !connection.held && connection.listener.is_none() {
-            connection.socket().abort();
-        }
-        let refused = before == State::SynSent;
-        let reset =
-            tcp.flags & RST != 0 && !matches!(before, State::LastAck | State::Closing | State::TimeWait);
-        let why = if !reset {
-            None
-        } else if refused {
-            Some(Error::ConnectionRefused)
-        } else {
-            Some(Error::ConnectionReset)
+        let why = match taken.reset && !before.is_ending() {
+            true if before.is_handshake() => Some(Error::ConnectionRefused),
+            true => Some(Error::ConnectionReset),
+            false => None,
         };
         self.settle(now, id, why);
-        arrival
+        (arrival, taken.refused)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{ConnectionId, Event, Source, Stack};
 use crate::error::Error;
+use crate::tcp::{Expired, State};
 use nicety_types::Time;
-use smoltcp::socket::tcp::State;
 use std::cmp::Reverse;
 
 impl Stack {
@@ -15,15 +15,7 @@ impl Stack {
                 self.timers.pop();
                 continue;
             };
-            let spec = &self.spec;
-            let stalled = connection.waiting_since.map(|since| since + spec.timeout);
-            let own = [connection.watch.probe_at, stalled, connection.fin_at, connection.rescue_at];
-            let smoltcp = match self.engine.wish(due, &connection.sockets) {
-                crate::engine::Wish::At(at) => Some(at),
-                crate::engine::Wish::Now => Some(due),
-                crate::engine::Wish::Never => None,
-            };
-            let now_due = own.into_iter().flatten().chain(smoltcp).min();
+            let now_due = connection.due();
             if now_due.is_some_and(|d| d <= due) {
                 break;
             }
@@ -68,33 +60,9 @@ impl Stack {
 
     fn expire(&mut self, now: Time, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if connection.waiting_since.is_some_and(|since| since + self.spec.timeout <= now) {
+        let is_late = connection.fin_at.is_some_and(|at| at <= now);
+        if is_late || connection.tcb.on_timer(now) == Expired::TimedOut {
             return self.give_up(now, id, Error::TimedOut);
-        }
-        if connection.fin_at.is_some_and(|at| at <= now) {
-            return self.give_up(now, id, Error::TimedOut);
-        }
-        let probe = connection.watch.probe_at.is_some_and(|at| at <= now);
-        let rescue = connection.rescue_at.is_some_and(|at| at <= now);
-        if probe || rescue {
-            connection.rescue_at = None;
-            connection.watch.probed();
-            if connection.lacks_fin_only() {
-                if let Some(mut packet) = connection.fin_again(self.link.room()) {
-                    self.seal(&mut packet);
-                    if let Some(connection) = self.connections.get_mut(id.0) {
-                        connection.reply(packet);
-                    }
-                }
-            } else {
-                connection.nudge(&mut self.engine, now);
-            }
-            self.counters.recoveries += 1;
-        }
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        // All else comes with the next packet: smoltcp forgets a fast retransmission that it finds no room for.
-        if connection.view().state() == State::TimeWait {
-            self.engine.expire(now, &mut connection.sockets);
         }
         self.settle(now, id, None);
     }
@@ -103,12 +71,11 @@ impl Stack {
     fn give_up(&mut self, now: Time, id: ConnectionId, why: Error) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.resolving = false;
-        let state = connection.view().state();
-        connection.socket().abort();
-        if why == Error::HostUnreachable || state == State::SynSent {
-            // Nobody is there to be told of it.
-            connection.replies.clear();
-            self.engine.drop_output(now, &mut connection.sockets);
+        if why == Error::HostUnreachable || connection.tcb.state() == State::SynSent {
+            // There is no peer that could be told of it.
+            connection.tcb.forget();
+        } else {
+            connection.tcb.abort();
         }
         self.settle(now, id, Some(why));
     }

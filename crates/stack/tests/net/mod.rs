@@ -69,6 +69,7 @@ pub fn spec(n: u8) -> StackSpec {
         mac: [2, 0, 0, 0, 0, n],
         ipv4: Some(ipv4),
         ipv6: Some(ipv6),
+        time_wait: us(2_000_000),
         seed: u64::from(n),
         ..StackSpec::default()
     }
@@ -276,7 +277,7 @@ impl Net {
         self.ends[end].close(now, id).unwrap();
     }
 
-    /// Lets both congestion windows grow, from the two kilobytes that smoltcp begins with.
+    /// Lets both congestion windows grow.
     pub fn warm(&mut self, a: ConnectionId, b: ConnectionId) {
         self.transfer((0, a), (1, b), &pattern(8, 200_000), us(10_000_000));
         self.transfer((1, b), (0, a), &pattern(9, 200_000), us(10_000_000));

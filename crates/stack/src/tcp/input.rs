@@ -1,0 +1,224 @@
+//! What a segment does (RFC 9293, 3.10.7, with the checks of RFC 5961 and RFC 7323).
+
+use super::{State, Tcb, TcpOptions};
+use crate::frame::{ACK, FIN, RST, SYN, TcpHeader};
+use nicety_types::{Duration, Time};
+
+/// How often segments without payload that cannot be are answered, so that two ends do not answer each other for ever
+/// (RFC 5961, 10; Linux's `tcp_invalid_ratelimit`).
+const CHALLENGES: Duration = Duration::from_us(500_000);
+/// Acknowledgements of segments out of order that wait to be sent: beyond, they tell nothing new.
+const MOST_OWED: u8 = 64;
+/// Segments after one out of order that are acknowledged at once: a sender whose window has shrunk may have no second one
+/// on its way (Linux's `TCP_MAX_QUICKACKS`).
+const QUICK: u8 = 16;
+
+/// What a segment has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Bytes that can be read, and written, more than before.
+    pub readable: usize,
+    pub acknowledged: usize,
+    /// Came before, is behind missing bytes, does not fit into the receive buffer.
+    pub duplicate: bool,
+    pub out_of_order: bool,
+    pub beyond: bool,
+    /// Is to be answered with a reset, as if there were no connection.
+    pub refused: bool,
+    /// Has reset the connection.
+    pub reset: bool,
+}
+
+impl Tcb {
+    /// A segment of this connection, which was found to be intact.
+    pub fn input(&mut self, now: Time, tcp: &TcpHeader, options: &TcpOptions, payload: &[u8]) -> Taken {
+        let mut taken = Taken::default();
+        match self.state {
+            State::Closed => taken.refused = tcp.flags & RST == 0,
+            State::SynSent => self.input_syn_sent(now, tcp, options, &mut taken),
+            _ => self.input_synchronized(now, tcp, options, payload, &mut taken),
+        }
+        self.after(now);
+        taken
+    }
+
+    fn input_syn_sent(&mut self, now: Time, tcp: &TcpHeader, options: &TcpOptions, taken: &mut Taken) {
+        let is_ack = tcp.flags & ACK != 0;
+        if is_ack && (self.next == 0 || self.numbering.position(tcp.ack, 1) != 1) {
+            taken.refused = tcp.flags & RST == 0;
+            return;
+        }
+        if tcp.flags & RST != 0 {
+            if is_ack {
+                self.forget();
+                taken.reset = true;
+            }
+            return;
+        }
+        if tcp.flags & SYN == 0 {
+            return;
+        }
+        self.heard(now);
+        self.meet(tcp, options);
+        if is_ack {
+            self.establish(now);
+            self.updated = (0, 1);
+            self.acks.now = true;
+        } else {
+            // Both have begun at once.
+            (self.state, self.due.syn) = (State::SynReceived, true);
+        }
+    }
+
+    fn input_synchronized(
+        &mut self,
+        now: Time,
+        tcp: &TcpHeader,
+        options: &TcpOptions,
+        payload: &[u8],
+        taken: &mut Taken,
+    ) {
+        let mut start = self.receiver.numbering.position(tcp.seq, self.receiver.next());
+        let mut flags = tcp.flags;
+        if self.state == State::SynReceived && flags & SYN != 0 && start == 0 {
+            if flags & ACK == 0 {
+                // The answer to it was lost.
+                self.due.syn = true;
+                return;
+            }
+            // Both have begun at once, and this acknowledges.
+            (start, flags, self.acks.now) = (1, flags & !SYN, true);
+        }
+        if !self.is_fresh(options, flags) || !self.is_in_window(start, flags, payload) {
+            self.answer_unacceptable(now, start, flags, payload, taken);
+            return;
+        }
+        if flags & RST != 0 {
+            // Only the number that is expected shows that the sender can see the connection (RFC 5961, 3).
+            if start == self.receiver.next() {
+                taken.reset = true;
+                self.forget();
+            } else {
+                self.challenge(now);
+            }
+            return;
+        }
+        if flags & SYN != 0 {
+            return self.challenge(now);
+        }
+        if flags & ACK == 0 {
+            return;
+        }
+        let ack = self.numbering.position(tcp.ack, self.una);
+        if self.state == State::SynReceived {
+            if ack != 1 || self.next != 1 {
+                taken.refused = true;
+                return;
+            }
+            self.establish(now);
+            self.updated = (start - 1, ack);
+        }
+        if ack > self.next.max(self.probed) || ack < self.una - self.most_window.max(1) {
+            return self.challenge(now);
+        }
+        self.heard(now);
+        if let (Some(recent), Some((stamp, _))) = (&mut self.recent_stamp, options.stamps)
+            && start <= self.acks.sent
+            && stamp.wrapping_sub(*recent) as i32 >= 0
+        {
+            *recent = stamp;
+        }
+        let is_plain = payload.is_empty() && flags & FIN == 0;
+        taken.acknowledged = self.take_ack(now, ack, start, tcp.window, options, is_plain);
+        if self.fin && self.una > self.end {
+            self.state = self.state.fin_acknowledged();
+            match self.state {
+                State::TimeWait => self.wait_for_late_segments(now),
+                State::Closed => return self.forget(),
+                _ => {}
+            }
+        }
+        if !is_plain {
+            self.take_payload(now, start, payload, flags & FIN != 0, taken);
+        }
+    }
+
+    /// Whether a segment is no older than what has come (PAWS: RFC 7323, 5).
+    fn is_fresh(&self, options: &TcpOptions, flags: u8) -> bool {
+        match (self.recent_stamp, options.stamps) {
+            _ if flags & RST != 0 => true,
+            (Some(recent), Some((stamp, _))) => stamp.wrapping_sub(recent) as i32 >= 0,
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
+    }
+
+    /// Whether a part of a segment is in the window, or it is one without payload at its edge.
+    fn is_in_window(&self, start: i64, flags: u8, payload: &[u8]) -> bool {
+        let (next, edge) = (self.receiver.next(), self.receiver.edge());
+        let controls = i64::from(flags & SYN != 0) + i64::from(flags & FIN != 0);
+        let end = start + payload.len() as i64 + controls;
+        if start == end {
+            return (next..=edge).contains(&start);
+        }
+        // A FIN takes no room.
+        let fin_alone = flags & FIN != 0 && payload.is_empty() && start == next;
+        end > next && start < edge || fin_alone
+    }
+
+    fn answer_unacceptable(&mut self, now: Time, start: i64, flags: u8, payload: &[u8], taken: &mut Taken) {
+        if flags & RST != 0 {
+            return;
+        }
+        let end = start + payload.len() as i64;
+        taken.duplicate = !payload.is_empty() && end <= self.receiver.next();
+        taken.beyond = !payload.is_empty() && start >= self.receiver.edge();
+        if payload.is_empty() && flags & FIN == 0 {
+            return self.challenge(now);
+        }
+        self.heard(now);
+        self.owe();
+        if self.state == State::TimeWait && flags & FIN != 0 {
+            self.wait_for_late_segments(now);
+        }
+    }
+
+    fn owe(&mut self) {
+        self.acks.owed = (self.acks.owed + 1).min(MOST_OWED);
+    }
+
+    /// Answers a segment that cannot be, so that a peer that has lost its state learns of this end's.
+    fn challenge(&mut self, now: Time) {
+        if self.acks.challenged.is_none_or(|last| now.saturating_since(last) >= CHALLENGES) {
+            self.acks.challenged = Some(now);
+            self.owe();
+        }
+    }
+
+    fn take_payload(&mut self, now: Time, start: i64, payload: &[u8], fin: bool, taken: &mut Taken) {
+        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+            return self.owe();
+        }
+        let got = self.receiver.take(start, payload, fin);
+        (taken.readable, taken.duplicate) = (got.readable, got.duplicate);
+        (taken.out_of_order, taken.beyond) = (got.out_of_order && got.readable == 0, got.beyond);
+        if got.finished {
+            self.state = self.state.finished();
+            if self.state == State::TimeWait {
+                self.wait_for_late_segments(now);
+            }
+        }
+        let waiting = self.receiver.next() - self.acks.sent;
+        if got.duplicate || got.out_of_order || got.beyond {
+            self.acks.quick = QUICK;
+            self.owe();
+        } else if got.finished || waiting > self.segment as i64 || self.acks.quick > 0 {
+            self.acks.quick = self.acks.quick.saturating_sub(1);
+            self.acks.now = true;
+        } else if let Some(delay) = self.setup.delayed_ack.filter(|delay| !delay.is_zero()) {
+            self.acks.at.get_or_insert(now + delay);
+        } else {
+            self.acks.now = true;
+        }
+    }
+}

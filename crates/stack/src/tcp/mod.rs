@@ -1,0 +1,335 @@
+//! One TCP connection (RFC 9293): told the time, given segments and asked for them.
+//!
+//! From the wire upwards: `options.rs` and `seq.rs` are the segment's edge; `receive.rs` with `ranges.rs` and `ring.rs` is
+//! the receiving half, `flight.rs` is what was sent; `rtt.rs` and `congestion.rs` say when and how much; `input.rs` is what a
+//! segment does, `recovery.rs` what its acknowledgement does, `output.rs` what is sent next, `timers.rs` what time does.
+
+mod congestion;
+mod flight;
+mod input;
+mod options;
+mod output;
+mod ranges;
+mod receive;
+mod recovery;
+mod ring;
+mod rtt;
+mod seq;
+mod state;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+pub(crate) use options::TcpOptions;
+pub(crate) use state::State;
+pub(crate) use timers::Expired;
+
+use crate::frame::TcpHeader;
+use crate::spec::CongestionControl;
+use congestion::Congestion;
+use flight::Flight;
+use nicety_types::{Duration, Time};
+use options::STAMPS;
+use output::Due;
+use receive::{Receiver, scale_for};
+use recovery::Recovery;
+use ring::Ring;
+use rtt::Rtt;
+use seq::Numbering;
+use timers::Timers;
+
+/// The least payload of a full segment that a peer may ask for: that of IPv4's smallest MTU.
+const LEAST_SEGMENT: usize = 28;
+
+/// Sizes, times and choices of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub send: usize,
+    pub receive: usize,
+    pub nodelay: bool,
+    /// The payload that fits into a frame without options, and what a peer takes that names none.
+    pub segment: usize,
+    pub default_segment: usize,
+    /// Bytes of options that fit into a frame.
+    pub options: usize,
+    /// The payload that a card cuts into frames, without options.
+    pub burst: Option<usize>,
+    pub timestamps: bool,
+    pub sack: bool,
+    pub loss_probe: bool,
+    pub delayed_ack: Option<Duration>,
+    pub initial_rto: Duration,
+    pub min_rto: Duration,
+    pub max_rto: Duration,
+    pub time_wait: Duration,
+    pub timeout: Duration,
+    pub initial_window: usize,
+    pub congestion: CongestionControl,
+}
+
+/// Acknowledgements to send.
+#[derive(Clone, Copy, Debug, Default)]
+struct Acks {
+    /// At once, with whatever goes out.
+    now: bool,
+    /// Each in a segment of its own, for a segment out of order each.
+    owed: u8,
+    /// When one is due that was delayed.
+    at: Option<Time>,
+    /// Segments that are acknowledged at once, since some were lost.
+    quick: u8,
+    /// The position that was acknowledged last.
+    sent: i64,
+    /// When a segment that cannot be was answered last.
+    challenged: Option<Time>,
+}
+
+/// Events that a stack counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub recoveries: u64,
+    pub timeouts: u64,
+}
+
+/// A connection's state: RFC 9293's transmission control block.
+#[derive(Debug)]
+pub(crate) struct Tcb {
+    setup: Setup,
+    state: State,
+    nodelay: bool,
+    numbering: Numbering,
+    ring: Ring,
+    /// The first position that is not acknowledged, the first that was not sent, and the end of what the program has
+    /// written: SND.UNA, SND.NXT.
+    una: i64,
+    next: i64,
+    end: i64,
+    /// Whether a FIN follows what is written.
+    fin: bool,
+    /// The end of the byte that a closed window was probed with, which may be taken.
+    probed: i64,
+    /// The peer's window, the largest it ever had, and the sequence and acknowledgement number of its last update.
+    window: i64,
+    most_window: i64,
+    updated: (i64, i64),
+    peer_scale: u8,
+    /// The payload of a full segment, and of what is sent at once.
+    segment: usize,
+    burst: usize,
+    flight: Flight,
+    rtt: Rtt,
+    congestion: Congestion,
+    recovery: Recovery,
+    receiver: Receiver,
+    acks: Acks,
+    sack: bool,
+    /// The peer's clock, where both send time stamps.
+    recent_stamp: Option<u32>,
+    timers: Timers,
+    due: Due,
+    /// When the SYN was sent, and whether more than once.
+    syn_sent: Option<Time>,
+    syn_again: bool,
+    last_sent: Time,
+    counts: Counts,
+}
+
+impl Tcb {
+    fn new(setup: Setup, first: u32, state: State) -> Tcb {
+        Tcb {
+            state,
+            nodelay: setup.nodelay,
+            numbering: Numbering::from(first),
+            ring: Ring::new(setup.send),
+            una: 0,
+            next: 0,
+            end: 1,
+            fin: false,
+            probed: 0,
+            window: 0,
+            most_window: 0,
+            updated: (0, 0),
+            peer_scale: 0,
+            segment: setup.segment,
+            burst: setup.segment,
+            flight: Flight::default(),
+            rtt: Rtt::new(setup.initial_rto, setup.min_rto, setup.max_rto),
+            congestion: Congestion::new(setup.congestion, setup.segment, setup.initial_window),
+            recovery: Recovery::default(),
+            receiver: Receiver::new(0, setup.receive),
+            acks: Acks::default(),
+            sack: setup.sack,
+            recent_stamp: setup.timestamps.then_some(0),
+            timers: Timers::default(),
+            due: Due { syn: true, ..Due::default() },
+            syn_sent: None,
+            syn_again: false,
+            last_sent: Time::ZERO,
+            counts: Counts::default(),
+            setup,
+        }
+    }
+
+    /// Begins a connection, whose SYN has the sequence number `first`.
+    pub fn connect(now: Time, setup: Setup, first: u32) -> Tcb {
+        let mut tcb = Tcb::new(setup, first, State::SynSent);
+        tcb.after(now);
+        tcb
+    }
+
+    /// Answers a SYN that began a connection.
+    pub fn accept(now: Time, setup: Setup, first: u32, tcp: &TcpHeader, options: &TcpOptions) -> Tcb {
+        let mut tcb = Tcb::new(setup, first, State::SynReceived);
+        tcb.meet(tcp, options);
+        tcb.after(now);
+        tcb
+    }
+
+    /// The peer's SYN says how it counts and what it can do.
+    fn meet(&mut self, tcp: &TcpHeader, options: &TcpOptions) {
+        self.receiver = Receiver::new(tcp.seq, self.setup.receive);
+        self.acks.sent = 0;
+        self.sack &= options.sack_permitted;
+        self.recent_stamp = self.recent_stamp.and(options.stamps).map(|(stamp, _)| stamp);
+        if let Some(scale) = options.scale {
+            self.peer_scale = scale;
+            self.receiver.set_scale(scale_for(self.setup.receive));
+        }
+        let stamps = if self.recent_stamp.is_some() { STAMPS } else { 0 };
+        let peers = options.segment.map_or(self.setup.default_segment, usize::from).max(LEAST_SEGMENT);
+        self.segment = self.setup.segment.min(peers) - stamps;
+        self.burst = match self.setup.burst {
+            Some(most) => ((most - stamps) / self.segment * self.segment).max(self.segment),
+            None => self.segment,
+        };
+        // The window of a SYN is not scaled.
+        (self.window, self.most_window) = (i64::from(tcp.window), i64::from(tcp.window));
+    }
+
+    /// The SYN is acknowledged, and the peer's has come.
+    fn establish(&mut self, now: Time) {
+        self.state = if self.fin { State::FinWait1 } else { State::Established };
+        (self.una, self.due.syn, self.timers.retransmit) = (1, false, None);
+        let mut initial = self.setup.initial_window;
+        if self.syn_again {
+            self.rtt.after_lost_syn(self.setup.initial_rto);
+            // RFC 5681, 3.1.
+            initial = 1;
+        } else if let Some(sent) = self.syn_sent {
+            self.rtt.measured(now.saturating_since(sent));
+        }
+        self.congestion = Congestion::new(self.setup.congestion, self.segment, initial);
+    }
+
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether the connection is over, and the peer need not be told any more.
+    pub fn is_gone(&self) -> bool {
+        self.state == State::Closed && !self.due.reset
+    }
+
+    /// Whether the peer's end has come, and everything before it.
+    pub fn has_finished(&self) -> bool {
+        self.receiver.is_finished()
+    }
+
+    /// Whether this end has closed.
+    pub fn is_shut(&self) -> bool {
+        self.fin
+    }
+
+    pub fn readable(&self) -> usize {
+        self.receiver.readable()
+    }
+
+    /// Bytes that the peer has not acknowledged.
+    pub fn queued(&self) -> usize {
+        (self.end - self.una.max(1)).max(0) as usize
+    }
+
+    /// Bytes that can be written now.
+    pub fn writable(&self) -> usize {
+        let may = matches!(self.state, State::Established | State::CloseWait) && !self.fin;
+        if may { self.ring.capacity() - self.queued() } else { 0 }
+    }
+
+    /// Whether a sequence number of the peer's is beyond all that it has used.
+    pub fn is_beyond(&self, number: u32) -> bool {
+        let next = self.receiver.next();
+        self.receiver.numbering.position(number, next) >= next
+    }
+
+    pub fn set_nodelay(&mut self, nodelay: bool) {
+        self.nodelay = nodelay;
+    }
+
+    /// Takes as many bytes as there is room for.
+    pub fn send(&mut self, now: Time, bytes: &[u8]) -> usize {
+        let length = bytes.len().min(self.writable());
+        if length > 0 {
+            if self.queued() == 0 {
+                self.ring.restart(self.end);
+            }
+            self.ring.write(self.end, &bytes[..length]);
+            self.end += length as i64;
+            self.after(now);
+        }
+        length
+    }
+
+    /// Gives bytes that have come, in order.
+    pub fn recv(&mut self, now: Time, bytes: &mut [u8]) -> usize {
+        let length = self.receiver.read(bytes);
+        if length > 0 && self.state.is_synchronized() && !self.has_finished() {
+            self.acks.now |= self.receiver.wants_update(self.segment);
+            self.after(now);
+        }
+        length
+    }
+
+    /// Copies bytes that were written to where a frame is made.
+    pub fn payload(&self, start: i64, length: usize) -> (&[u8], &[u8]) {
+        self.ring.parts(start, length)
+    }
+
+    /// Sends no more after what is written.
+    pub fn shut(&mut self, now: Time) {
+        if self.state == State::SynSent {
+            self.forget();
+        }
+        if !self.fin {
+            self.fin = true;
+            self.state = self.state.shut();
+            self.after(now);
+        }
+    }
+
+    /// Ends the connection with a reset, where the peer has one.
+    pub fn abort(&mut self) {
+        let tell = !matches!(self.state, State::SynSent | State::Closed) && !self.state.is_ending();
+        self.forget();
+        self.due.reset = tell;
+    }
+
+    /// Ends the connection without a word.
+    pub fn forget(&mut self) {
+        self.state = State::Closed;
+        self.timers = Timers::default();
+        self.due = Due::default();
+        self.acks = Acks { sent: self.acks.sent, ..Acks::default() };
+        self.ring.clear();
+    }
+
+    /// Gives the buffers back where no program has the connection, and its bytes were delivered.
+    pub fn release(&mut self) {
+        self.ring.clear();
+        self.receiver.clear();
+    }
+
+    /// What was counted since it was asked for last.
+    pub fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
+    }
+}

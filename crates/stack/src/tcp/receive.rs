@@ -1,0 +1,292 @@
+//! The receiving half: bytes in order and those that came early, and the window.
+
+use super::options::{Blocks, MOST_SCALE};
+use super::ranges::Ranges;
+use super::ring::Ring;
+use super::seq::Numbering;
+
+/// Ranges that acknowledgements report first, as those that changed last.
+const RECENT: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub numbering: Numbering,
+    ring: Ring,
+    /// The first byte that the program has not read, and the first that has not come.
+    read: i64,
+    next: i64,
+    /// Where the peer's stream ends, once its FIN was seen.
+    fin: Option<i64>,
+    early: Ranges,
+    /// Positions in early ranges, the one that came last first.
+    recent: [i64; RECENT],
+    /// The end of the window that the peer was told of.
+    announced: i64,
+    /// Windows are shifted by this on their way, if both ends know how.
+    scale: u8,
+    scaled: bool,
+}
+
+/// What a segment's bytes have changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Bytes that can be read more than before.
+    pub readable: usize,
+    /// The end has come, and everything before it.
+    pub finished: bool,
+    /// All of it was there before.
+    pub duplicate: bool,
+    /// Does not fit into the buffer.
+    pub beyond: bool,
+    /// Is behind bytes that are missing, or fills a hole: the peer is to know at once (RFC 5681, 4.2).
+    pub out_of_order: bool,
+}
+
+/// The least scale with which a whole buffer can be announced.
+pub(crate) fn scale_for(capacity: usize) -> u8 {
+    let bits = usize::BITS - (capacity >> 16).leading_zeros();
+    (bits as u8).min(MOST_SCALE)
+}
+
+impl Receiver {
+    /// For a peer whose first sequence number is `first`.
+    pub fn new(first: u32, capacity: usize) -> Receiver {
+        Receiver {
+            numbering: Numbering::from(first),
+            ring: Ring::new(capacity),
+            read: 1,
+            next: 1,
+            fin: None,
+            early: Ranges::default(),
+            recent: [0; RECENT],
+            announced: 1,
+            scale: 0,
+            scaled: false,
+        }
+    }
+
+    /// The peer has agreed to scaled windows.
+    pub fn set_scale(&mut self, scale: u8) {
+        (self.scale, self.scaled) = (scale, true);
+    }
+
+    pub fn is_scaled(&self) -> bool {
+        self.scaled
+    }
+
+    /// The position that is expected next.
+    pub fn next(&self) -> i64 {
+        self.next
+    }
+
+    /// The number that is expected next.
+    pub fn expected(&self) -> u32 {
+        self.numbering.number(self.next)
+    }
+
+    /// Whether the peer's end has come, and all before it.
+    pub fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// The end of what can be taken.
+    pub fn edge(&self) -> i64 {
+        if self.is_finished() { self.next } else { self.read + self.ring.capacity() as i64 }
+    }
+
+    pub fn readable(&self) -> usize {
+        (self.next - self.read - i64::from(self.is_finished())) as usize
+    }
+
+    pub fn has_holes(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// The bytes of a segment from a position on, and whether the stream ends behind them.
+    pub fn take(&mut self, start: i64, bytes: &[u8], fin: bool) -> Received {
+        let mut taken = Received::default();
+        let end = start + bytes.len() as i64;
+        let edge = self.edge().min(self.fin.unwrap_or(i64::MAX));
+        if fin && self.fin.is_none() && end >= self.next && end <= edge {
+            self.fin = Some(end);
+        }
+        // The FIN counts as one more behind the bytes.
+        let stop = end + i64::from(fin && self.fin == Some(end));
+        if stop <= self.next {
+            taken.duplicate = true;
+            return taken;
+        }
+        let (from, to) = (start.max(self.next), end.min(edge));
+        if from < to {
+            let skip = (from - start) as usize;
+            self.ring.write(from, &bytes[skip..skip + (to - from) as usize]);
+        } else if stop == end || end > edge {
+            taken.beyond = true;
+            return taken;
+        }
+        let to = to.max(from) + (stop - end);
+        let (was, had) = (self.is_finished(), self.readable());
+        if from > self.next {
+            taken.duplicate = self.early.around(from).is_some_and(|(_, end)| to <= end);
+            taken.out_of_order = true;
+            self.early.insert(from, to);
+            self.remember(from);
+        } else {
+            taken.out_of_order = self.has_holes();
+            self.next = self.early.absorb(to);
+        }
+        taken.finished = self.is_finished() && !was;
+        taken.readable = self.readable() - had;
+        taken
+    }
+
+    fn remember(&mut self, position: i64) {
+        let range = self.early.around(position);
+        let mut kept = [position, 0, 0, 0];
+        let others = self.recent.into_iter().filter(|&p| p > self.next && self.early.around(p) != range);
+        kept[1..].iter_mut().zip(others).for_each(|(place, p)| *place = p);
+        self.recent = kept;
+    }
+
+    /// The ranges that came early, the one that changed last first (RFC 2018, 4).
+    pub fn blocks(&self, most: usize) -> Blocks {
+        let mut blocks = Blocks::default();
+        let ranges = self.recent.iter().filter(|&&p| p > self.next).filter_map(|&p| self.early.around(p));
+        for (start, end) in ranges.take(most) {
+            blocks.push((self.numbering.number(start), self.numbering.number(end)));
+        }
+        blocks
+    }
+
+    /// How far a window could be announced now.
+    fn reach(&self) -> i64 {
+        self.edge().min(self.next + (0xffff << self.scale))
+    }
+
+    /// The window for a segment that is sent now, as it is written. Its end never goes back, but for the part that a scaled
+    /// window cannot say; such bytes are taken. It goes on only by a segment or half of the buffer (RFC 9293, 3.8.6.2.2).
+    pub fn announce(&mut self, segment: usize) -> u16 {
+        let reach = self.reach();
+        let least = (self.ring.capacity() / 2).min(segment).max(1) as i64;
+        let edge = if reach - self.announced >= least { reach } else { self.announced };
+        let window = ((edge - self.next).max(0) >> self.scale).min(0xffff);
+        self.announced = self.announced.max(self.next + (window << self.scale));
+        window as u16
+    }
+
+    /// The window in a SYN, which is not scaled.
+    pub fn announce_first(&mut self) -> u16 {
+        let window = self.ring.capacity().min(0xffff);
+        self.announced = self.announced.max(1 + window as i64);
+        window as u16
+    }
+
+    /// Whether so much was read that the peer is told without being asked: half of the buffer, or two segments where these
+    /// are much of what the buffer, or of what the peer still may send (as FreeBSD does).
+    pub fn wants_update(&self, segment: usize) -> bool {
+        let (capacity, segment) = (self.ring.capacity() as i64, segment as i64);
+        let gain = self.reach() - self.announced;
+        let left = self.announced - self.next;
+        let much = gain >= capacity / 4 || left <= capacity / 8 || capacity <= 8 * segment;
+        gain > 0 && (2 * gain >= capacity || gain >= 2 * segment && much)
+    }
+
+    pub fn read(&mut self, out: &mut [u8]) -> usize {
+        let length = out.len().min(self.readable());
+        if length > 0 {
+            self.ring.read(self.read, &mut out[..length]);
+            self.read += length as i64;
+            if self.read == self.next && self.early.is_empty() {
+                self.ring.restart(self.next);
+            }
+        }
+        length
+    }
+
+    /// Gives the memory back where no program will read.
+    pub fn clear(&mut self) {
+        self.read = self.next - i64::from(self.is_finished());
+        self.ring.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(receiver: &mut Receiver) -> Vec<u8> {
+        let mut out = vec![0; receiver.readable()];
+        receiver.read(&mut out);
+        out
+    }
+
+    #[test]
+    fn bytes_that_come_early_wait_for_those_before_them() {
+        // The numbers come round between the fourth and the fifth byte.
+        let mut receiver = Receiver::new(u32::MAX - 4, 100);
+        assert_eq!(receiver.take(5, b"efg", false), Received { out_of_order: true, ..Received::default() });
+        assert_eq!(receiver.blocks(4).iter().collect::<Vec<_>>(), [(0, 3)]);
+        receiver.take(9, b"ij", true);
+        assert_eq!(
+            receiver.blocks(4).iter().collect::<Vec<_>>(),
+            [(4, 7), (0, 3)],
+            "the FIN has a number too"
+        );
+        assert_eq!(receiver.blocks(1).iter().collect::<Vec<_>>(), [(4, 7)]);
+        assert!(receiver.take(6, b"f", false).duplicate);
+        let first = receiver.take(1, b"abcdef", false);
+        assert_eq!((first.readable, first.finished, first.out_of_order), (7, false, true));
+        assert_eq!(read(&mut receiver), b"abcdefg");
+        assert!(receiver.take(3, b"c", false).duplicate);
+        let last = receiver.take(8, b"h", false);
+        assert_eq!((last.readable, last.finished), (3, true));
+        assert_eq!((read(&mut receiver), receiver.expected()), (b"hij".to_vec(), 7));
+        assert!(receiver.take(11, b"no more", false).beyond);
+        assert!(receiver.blocks(4).is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_a_fin_needs_no_room() {
+        let mut receiver = Receiver::new(0, 4);
+        assert_eq!(receiver.take(1, b"abcdef", true).readable, 4);
+        assert!(!receiver.is_finished(), "the end is behind bytes that were cut");
+        assert!(receiver.take(5, b"e", false).beyond);
+        assert_eq!(read(&mut receiver), b"abcd");
+        assert!(!receiver.take(5, b"ef", false).beyond);
+        receiver.take(7, b"gh", false);
+        assert!(receiver.take(9, b"", true).finished, "with a full buffer");
+        assert_eq!(read(&mut receiver), b"efgh");
+    }
+
+    #[test]
+    fn the_windows_end_never_goes_back() {
+        let mut receiver = Receiver::new(0, 4000);
+        assert_eq!(receiver.announce_first(), 4000);
+        receiver.take(1, &[7; 3000], false);
+        assert_eq!(receiver.announce(1460), 1000);
+        receiver.read(&mut [0; 500]);
+        assert!(!receiver.wants_update(1460));
+        assert_eq!(receiver.announce(1460), 1000, "500 bytes are no reason to open it");
+        receiver.take(3001, &[7; 1000], false);
+        assert_eq!(receiver.announce(1460), 0);
+        receiver.read(&mut [0; 1500]);
+        assert!(receiver.wants_update(1460), "half of the buffer");
+        assert_eq!(receiver.announce(1460), 2000);
+    }
+
+    #[test]
+    fn a_scaled_window_is_cut_to_what_it_can_say_and_more_is_taken() {
+        assert_eq!([1, 65535, 65536, 131_071, 131_072, 1 << 30].map(scale_for), [0, 0, 1, 1, 2, 14]);
+        let mut receiver = Receiver::new(0, 262_144);
+        receiver.set_scale(3);
+        assert_eq!(receiver.announce(1460), 32768);
+        receiver.take(1, &[7; 3], false);
+        assert_eq!(receiver.announce(1460), 32767, "5 of 8 bytes cannot be said");
+        receiver.take(4, &[7; 262_141], false);
+        assert_eq!((receiver.readable(), receiver.announce(1460)), (262_144, 0));
+        // A peer without scaling is told of 64 KiB at most, again and again.
+        let mut receiver = Receiver::new(0, 262_144);
+        assert_eq!(receiver.announce(1460), 65535);
+        assert!(!receiver.wants_update(1460));
+    }
+}

@@ -1,0 +1,85 @@
+//! A buffer in which each position of the stream has its place, modulo the buffer's length: bytes that came early lie where
+//! they belong.
+
+/// Takes memory when it is written for the first time.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    bytes: Box<[u8]>,
+    capacity: usize,
+    /// The position whose byte is at the buffer's start.
+    base: i64,
+}
+
+impl Ring {
+    /// A buffer for `capacity` bytes, one at least.
+    pub fn new(capacity: usize) -> Ring {
+        Ring { bytes: Box::default(), capacity, base: 0 }
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The buffer is empty, and a position is the next to be written: it begins at its start, which a processor's caches have.
+    pub fn restart(&mut self, position: i64) {
+        self.base = position;
+    }
+
+    /// Gives the memory back.
+    pub fn clear(&mut self) {
+        self.bytes = Box::default();
+    }
+
+    /// Where so many bytes from a position on are: up to the buffer's end, and how many of them again from its start.
+    fn place(&self, position: i64, length: usize) -> (usize, usize) {
+        debug_assert!(position >= self.base && length <= self.capacity);
+        let offset = (position - self.base) as usize;
+        let start = if offset < self.capacity { offset } else { offset % self.capacity };
+        (start, length.min(self.capacity - start))
+    }
+
+    pub fn write(&mut self, position: i64, bytes: &[u8]) {
+        if self.bytes.is_empty() {
+            self.bytes = vec![0; self.capacity].into_boxed_slice();
+        }
+        let (start, first) = self.place(position, bytes.len());
+        self.bytes[start..start + first].copy_from_slice(&bytes[..first]);
+        self.bytes[..bytes.len() - first].copy_from_slice(&bytes[first..]);
+    }
+
+    /// The bytes from a position on, in two parts; they were written before.
+    pub fn parts(&self, position: i64, length: usize) -> (&[u8], &[u8]) {
+        if length == 0 {
+            return (&[], &[]);
+        }
+        let (start, first) = self.place(position, length);
+        (&self.bytes[start..start + first], &self.bytes[..length - first])
+    }
+
+    pub fn read(&self, position: i64, out: &mut [u8]) {
+        let (first, second) = self.parts(position, out.len());
+        let (a, b) = out.split_at_mut(first.len());
+        a.copy_from_slice(first);
+        b.copy_from_slice(second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_where_the_buffer_comes_round() {
+        let mut ring = Ring::new(5);
+        for (position, bytes) in [(0, &b"abc"[..]), (3, b"defg"), (7, b"h"), (1_000_000_004, b"xyz")] {
+            ring.write(position, bytes);
+            let mut out = vec![0; bytes.len()];
+            ring.read(position, &mut out);
+            assert_eq!(out, bytes);
+        }
+        assert_eq!(ring.parts(1_000_000_004, 3), (&b"x"[..], &b"yz"[..]));
+        ring.restart(1_000_000_007);
+        ring.write(1_000_000_007, b"again");
+        assert_eq!(ring.parts(1_000_000_007, 5), (&b"again"[..], &b""[..]));
+    }
+}

@@ -1,0 +1,45 @@
+//! Sequence numbers: 32 bits on the wire, which come round, and positions in a stream, which do not.
+//!
+//! The SYN is at position 0, the first byte at 1, the FIN behind the last byte. Only the edge to the wire knows of
+//! numbers; all comparisons are between positions.
+
+/// The numbers of one direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbering {
+    /// The SYN's.
+    first: u32,
+}
+
+impl Numbering {
+    pub fn from(first: u32) -> Numbering {
+        Numbering { first }
+    }
+
+    /// The number of a position.
+    pub fn number(self, position: i64) -> u32 {
+        self.first.wrapping_add(position as u32)
+    }
+
+    /// The position with a number, of all that have it the one nearest to `near`.
+    pub fn position(self, number: u32, near: i64) -> i64 {
+        near + i64::from(number.wrapping_sub(self.number(near)) as i32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_go_on_where_numbers_come_round() {
+        let numbering = Numbering::from(u32::MAX - 1);
+        assert_eq!([0, 1, 2, 3].map(|p| numbering.number(p)), [u32::MAX - 1, u32::MAX, 0, 1]);
+        assert_eq!(numbering.position(1, 0), 3);
+        assert_eq!(numbering.position(u32::MAX, 3), 1);
+        assert_eq!(numbering.position(u32::MAX - 2, 0), -1, "before the SYN");
+        // Far on, after the numbers came round three times.
+        let far = 3 * (1 << 32) + 7;
+        assert_eq!(numbering.position(numbering.number(far), far - 1000), far);
+        assert_eq!(numbering.position(numbering.number(far), far + 1000), far);
+    }
+}

@@ -1,0 +1,371 @@
+//! Two ends and segments between them, worked out by hand: states, windows, acknowledgements.
+
+use super::input::Taken;
+use super::*;
+use crate::frame::{ACK, FIN, PSH, RST, SYN};
+
+pub(super) const fn us(n: u64) -> Duration {
+    Duration::from_us(n)
+}
+
+pub(super) fn at(n: u64) -> Time {
+    Time::ZERO + us(n)
+}
+
+/// Segments of 100 bytes, timeouts of 1 ms at least, acknowledgements after 300 us.
+pub(super) fn setup() -> Setup {
+    Setup {
+        send: 10_000,
+        receive: 10_000,
+        nodelay: false,
+        segment: 100,
+        default_segment: 100,
+        options: 40,
+        burst: None,
+        timestamps: false,
+        sack: true,
+        loss_probe: false,
+        delayed_ack: Some(us(300)),
+        initial_rto: us(1000),
+        min_rto: us(1000),
+        max_rto: us(60_000),
+        time_wait: us(20_000),
+        timeout: us(1_000_000),
+        initial_window: 10,
+        congestion: CongestionControl::Reno,
+    }
+}
+
+/// A segment on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub tcp: TcpHeader,
+    pub options: TcpOptions,
+    pub payload: Vec<u8>,
+}
+
+impl Sent {
+    /// Flags, first byte's position from the SYN's at 0, bytes of payload.
+    pub fn brief(&self, first: u32) -> (u8, u32, usize) {
+        (self.tcp.flags & !PSH, self.tcp.seq.wrapping_sub(first), self.payload.len())
+    }
+}
+
+pub(super) fn take(tcb: &mut Tcb, now: Time) -> Option<Sent> {
+    let sending = tcb.output(now)?;
+    let (a, b) = tcb.payload(sending.start, sending.payload);
+    let tcp = TcpHeader {
+        ports: (1, 2),
+        seq: sending.seq,
+        ack: sending.ack,
+        flags: sending.flags,
+        window: sending.window,
+        length: 20,
+    };
+    Some(Sent { tcp, options: sending.options, payload: [a, b].concat() })
+}
+
+pub(super) fn all(tcb: &mut Tcb, now: Time) -> Vec<Sent> {
+    std::iter::from_fn(|| take(tcb, now)).collect()
+}
+
+pub(super) fn give(tcb: &mut Tcb, now: Time, sent: &Sent) -> Taken {
+    tcb.input(now, &sent.tcp, &sent.options, &sent.payload)
+}
+
+pub(super) fn give_all(tcb: &mut Tcb, now: Time, sent: &[Sent]) {
+    sent.iter().for_each(|sent| {
+        give(tcb, now, sent);
+    });
+}
+
+/// All that one end has to send comes to the other; times in microseconds.
+pub(super) fn cross(from: &mut Tcb, sent: u64, to: &mut Tcb, given: u64) {
+    let sent = all(from, at(sent));
+    give_all(to, at(given), &sent);
+}
+
+/// First sequence numbers shortly before they come round.
+pub(super) const A: u32 = u32::MAX - 150;
+pub(super) const B: u32 = u32::MAX - 10;
+
+/// Two ends that are connected since 100 us, with a round trip of 100 us.
+pub(super) fn pair(change: impl Fn(&mut Setup)) -> (Tcb, Tcb) {
+    let mut setup = setup();
+    change(&mut setup);
+    let mut a = Tcb::connect(at(0), setup.clone(), A);
+    let syn = take(&mut a, at(0)).unwrap();
+    assert_eq!((syn.tcp.flags, syn.options.segment, syn.options.scale), (SYN, Some(100), Some(0)));
+    let mut b = Tcb::accept(at(50), setup, B, &syn.tcp, &syn.options);
+    let answer = take(&mut b, at(50)).unwrap();
+    assert_eq!((answer.tcp.flags, answer.tcp.ack), (SYN | ACK, A.wrapping_add(1)));
+    give(&mut a, at(100), &answer);
+    let ack = take(&mut a, at(100)).unwrap();
+    give(&mut b, at(150), &ack);
+    assert_eq!((a.state(), b.state()), (State::Established, State::Established));
+    assert!(a.output(at(150)).is_none() && b.output(at(150)).is_none());
+    (a, b)
+}
+
+pub(super) fn bytes(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i % 251) as u8).collect()
+}
+
+pub(super) fn received(tcb: &mut Tcb, now: Time) -> Vec<u8> {
+    let mut out = vec![0; tcb.readable()];
+    tcb.recv(now, &mut out);
+    out
+}
+
+/// An acknowledgement as one end would send it now.
+pub(super) fn plain(tcb: &Tcb, first: u32) -> Sent {
+    let tcp = TcpHeader {
+        ports: (1, 2),
+        seq: first.wrapping_add(tcb.next as u32),
+        ack: tcb.receiver.expected(),
+        flags: ACK,
+        window: 10_000,
+        length: 20,
+    };
+    Sent { tcp, options: TcpOptions::default(), payload: Vec::new() }
+}
+
+#[test]
+fn numbers_that_come_round_change_nothing() {
+    let (mut a, mut b) = pair(|_| ());
+    let (mut now, mut got) = (at(200), Vec::new());
+    a.send(now, &bytes(5000));
+    while got.len() < 5000 {
+        now += us(50);
+        for sent in all(&mut a, now) {
+            give(&mut b, now, &sent);
+        }
+        got.extend(received(&mut b, now));
+        b.on_timer(now);
+        for sent in all(&mut b, now) {
+            give(&mut a, now, &sent);
+        }
+        assert!(now < at(20_000));
+    }
+    assert!(got == bytes(5000));
+}
+
+#[test]
+fn a_closed_window_is_probed_for_ever_while_the_peer_answers() {
+    let (mut a, mut b) = pair(|setup| setup.receive = 200);
+    a.send(at(200), &bytes(300));
+    cross(&mut a, 200, &mut b, 250);
+    cross(&mut b, 250, &mut a, 300);
+    assert_eq!((a.window, a.queued()), (0, 100));
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        let due = a.deadline().unwrap();
+        times.push(due.since(at(300)).ps() / 1_000_000_000);
+        a.on_timer(due);
+        let probe = take(&mut a, due).unwrap();
+        assert_eq!(probe.brief(A), (ACK, 201, 1));
+        assert!(a.output(due).is_none());
+        assert!(give(&mut b, due, &probe).beyond);
+        let answer = take(&mut b, due).unwrap();
+        assert_eq!((answer.tcp.ack, answer.tcp.window), (A.wrapping_add(201), 0));
+        give(&mut a, due, &answer);
+    }
+    // After 1 ms, 2, 4 and so on up to 60.
+    assert_eq!(times, [1, 3, 7, 15, 31, 63, 123, 183, 243]);
+    let now = at(300_000);
+    received(&mut b, now);
+    let update = take(&mut b, now).unwrap();
+    assert_eq!(update.tcp.window, 200);
+    give(&mut a, now, &update);
+    assert_eq!(take(&mut a, now).unwrap().brief(A), (ACK, 201, 100));
+}
+
+#[test]
+fn a_probes_byte_that_was_taken_is_not_sent_again() {
+    let (mut a, mut b) = pair(|setup| setup.receive = 200);
+    a.send(at(200), &bytes(300));
+    cross(&mut a, 200, &mut b, 250);
+    cross(&mut b, 250, &mut a, 300);
+    // The update is lost; the probe finds room.
+    received(&mut b, at(400));
+    all(&mut b, at(400));
+    a.on_timer(at(1300));
+    let probe = take(&mut a, at(1300)).unwrap();
+    assert_eq!(give(&mut b, at(1350), &probe).readable, 1);
+    b.on_timer(at(1650));
+    let ack = take(&mut b, at(1650)).unwrap();
+    give(&mut a, at(1700), &ack);
+    assert_eq!(take(&mut a, at(1700)).unwrap().brief(A), (ACK, 202, 99));
+}
+
+#[test]
+fn small_segments_are_not_sent_into_small_windows() {
+    let (mut a, b) = pair(|setup| setup.receive = 250);
+    a.send(at(200), &bytes(400));
+    // Two full ones; the 50 bytes of room left are neither a segment nor half of the largest window.
+    assert_eq!(all(&mut a, at(200)).iter().map(|sent| sent.payload.len()).collect::<Vec<_>>(), [100, 100]);
+    let ack = plain(&b, B);
+    let ack = Sent { tcp: TcpHeader { ack: A.wrapping_add(201), window: 50, ..ack.tcp }, ..ack };
+    give(&mut a, at(300), &ack);
+    assert!(a.output(at(300)).is_none());
+    assert_eq!(a.deadline(), Some(at(1300)));
+    a.on_timer(at(1300));
+    assert_eq!(take(&mut a, at(1300)).unwrap().brief(A), (ACK, 201, 50), "rather than for ever");
+}
+
+#[test]
+fn every_second_segment_is_acknowledged_and_a_single_one_late() {
+    let (mut a, mut b) = pair(|_| ());
+    a.send(at(200), &bytes(500));
+    let sent = all(&mut a, at(200));
+    let mut acks = Vec::new();
+    for segment in &sent {
+        give(&mut b, at(250), segment);
+        acks.extend(all(&mut b, at(250)).iter().map(|ack| ack.tcp.ack.wrapping_sub(A)));
+    }
+    assert_eq!(acks, [201, 401]);
+    assert_eq!(b.deadline(), Some(at(550)));
+    b.on_timer(at(550));
+    assert_eq!(take(&mut b, at(550)).unwrap().tcp.ack.wrapping_sub(A), 501);
+    // A segment that goes anyway takes it along.
+    a.send(at(600), &bytes(100));
+    let segment = take(&mut a, at(600)).unwrap();
+    give(&mut b, at(650), &segment);
+    b.send(at(700), b"x");
+    assert_eq!(take(&mut b, at(700)).unwrap().tcp.ack.wrapping_sub(A), 601);
+    assert!(b.acks.at.is_none());
+}
+
+#[test]
+fn both_ends_may_begin_at_once() {
+    let mut ends = [Tcb::connect(at(0), setup(), A), Tcb::connect(at(0), setup(), B)];
+    let syns = ends.each_mut().map(|end| take(end, at(0)).unwrap());
+    give(&mut ends[0], at(50), &syns[1]);
+    give(&mut ends[1], at(50), &syns[0]);
+    assert!(ends.iter().all(|end| end.state() == State::SynReceived));
+    let answers = ends.each_mut().map(|end| take(end, at(50)).unwrap());
+    assert!(answers.iter().all(|answer| answer.tcp.flags == SYN | ACK));
+    give(&mut ends[0], at(100), &answers[1]);
+    // The other end's is lost: the acknowledgement of its own establishes it too.
+    let ack = take(&mut ends[0], at(100)).unwrap();
+    give(&mut ends[1], at(150), &ack);
+    assert!(ends.iter().all(|end| end.state() == State::Established));
+}
+
+#[test]
+fn both_ends_may_close_at_once() {
+    let (mut a, mut b) = pair(|_| ());
+    a.shut(at(200));
+    b.shut(at(200));
+    let (fin_a, fin_b) = (take(&mut a, at(200)).unwrap(), take(&mut b, at(200)).unwrap());
+    assert_eq!((fin_a.brief(A), fin_b.brief(B)), ((FIN | ACK, 1, 0), (FIN | ACK, 1, 0)));
+    give(&mut a, at(250), &fin_b);
+    give(&mut b, at(250), &fin_a);
+    assert_eq!((a.state(), b.state()), (State::Closing, State::Closing));
+    let (ack_a, ack_b) = (take(&mut a, at(250)).unwrap(), take(&mut b, at(250)).unwrap());
+    give(&mut a, at(300), &ack_b);
+    give(&mut b, at(300), &ack_a);
+    assert_eq!((a.state(), b.state()), (State::TimeWait, State::TimeWait));
+    assert_eq!(a.deadline(), Some(at(20_300)));
+}
+
+#[test]
+fn time_wait_answers_a_fin_that_comes_again_and_begins_anew() {
+    let (mut a, mut b) = pair(|_| ());
+    a.shut(at(200));
+    let fin = take(&mut a, at(200)).unwrap();
+    give(&mut b, at(250), &fin);
+    let ack = take(&mut b, at(250)).unwrap();
+    give(&mut a, at(300), &ack);
+    assert_eq!((a.state(), b.state()), (State::FinWait2, State::CloseWait));
+    b.shut(at(300));
+    let fin = take(&mut b, at(300)).unwrap();
+    assert_eq!(b.state(), State::LastAck);
+    give(&mut a, at(350), &fin);
+    assert_eq!((a.state(), a.deadline()), (State::TimeWait, Some(at(20_350))));
+    let lost = take(&mut a, at(350));
+    b.on_timer(at(1300));
+    let again = take(&mut b, at(1300)).unwrap();
+    assert_eq!(again.tcp, fin.tcp);
+    give(&mut a, at(1350), &again);
+    let ack = take(&mut a, at(1350)).unwrap();
+    assert_eq!(ack.tcp, lost.unwrap().tcp);
+    give(&mut b, at(1400), &ack);
+    assert!(b.is_gone());
+    assert_eq!(a.deadline(), Some(at(21_350)));
+    a.on_timer(at(21_350));
+    assert!(a.is_gone());
+}
+
+#[test]
+fn a_reset_needs_the_exact_number() {
+    let (mut a, b) = pair(|_| ());
+    let mut reset = plain(&b, B);
+    reset.tcp.flags = RST;
+    for (seq, challenged) in [(2u32, true), (9000, false), (20_000, false)] {
+        reset.tcp.seq = B.wrapping_add(seq);
+        assert!(!give(&mut a, at(200), &reset).reset);
+        // One answer in half a second, and none for what is outside of the window.
+        assert_eq!(take(&mut a, at(200)).map(|answer| answer.brief(A)), challenged.then_some((ACK, 1, 0)));
+    }
+    reset.tcp.seq = B.wrapping_add(1);
+    assert!(give(&mut a, at(200), &reset).reset);
+    assert_eq!(a.state(), State::Closed);
+}
+
+#[test]
+fn segments_that_cannot_be_are_challenged_seldom() {
+    let (mut a, b) = pair(|_| ());
+    let good = plain(&b, B);
+    let with = |change: &dyn Fn(&mut TcpHeader)| {
+        let mut other = good.clone();
+        change(&mut other.tcp);
+        other
+    };
+    let odd = [
+        with(&|tcp| tcp.flags = SYN),
+        with(&|tcp| tcp.ack = tcp.ack.wrapping_add(1)),
+        with(&|tcp| tcp.ack = tcp.ack.wrapping_sub(100_000)),
+        with(&|tcp| tcp.seq = tcp.seq.wrapping_sub(1)),
+    ];
+    for (n, segment) in odd.iter().enumerate() {
+        let now = at(500_000 * (n as u64 + 1));
+        for _ in 0..3 {
+            assert_eq!(give(&mut a, now, segment), Taken::default());
+        }
+        let answers: Vec<_> = all(&mut a, now).iter().map(|answer| answer.brief(A)).collect();
+        assert_eq!(answers, [(ACK, 1, 0)], "{n}");
+        assert_eq!(a.state(), State::Established);
+    }
+}
+
+#[test]
+fn a_segment_with_an_older_time_stamp_is_refused() {
+    let (mut a, mut b) = pair(|setup| setup.timestamps = true);
+    a.send(at(5_000), b"new");
+    let new = take(&mut a, at(5_000)).unwrap();
+    assert_eq!(new.options.stamps, Some((5, 0)));
+    give(&mut b, at(5_050), &new);
+    let mut old = new.clone();
+    old.tcp.seq = old.tcp.seq.wrapping_add(3);
+    old.options.stamps = Some((4, 0));
+    assert_eq!(give(&mut b, at(5_060), &old).readable, 0);
+    assert_eq!(take(&mut b, at(5_060)).unwrap().options.stamps, Some((5, 5)), "answered");
+    old.options.stamps = Some((6, 0));
+    assert_eq!(give(&mut b, at(5_070), &old).readable, 3);
+}
+
+#[test]
+fn silence_is_over_after_its_time() {
+    let (mut a, _) = pair(|_| ());
+    a.send(at(200), b"?");
+    take(&mut a, at(200));
+    loop {
+        let due = a.deadline().unwrap();
+        if a.on_timer(due) == Expired::TimedOut {
+            assert_eq!(due, at(1_000_200));
+            break;
+        }
+        all(&mut a, due);
+    }
+}

@@ -1,0 +1,102 @@
+//! What time does: acknowledgements that were delayed, retransmissions, probes, ends.
+
+use super::{State, Tcb};
+use nicety_types::Time;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timers {
+    /// For the SYN, or for the first byte that is not acknowledged.
+    pub retransmit: Option<Time>,
+    /// For a closed window, and how often it was probed.
+    pub persist: Option<Time>,
+    pub persist_backoff: u32,
+    /// For a tail that may be lost.
+    pub probe: Option<Time>,
+    /// For segments that may only be late.
+    pub reorder: Option<Time>,
+    pub time_wait: Option<Time>,
+    /// When the peer was heard last, or begun to be waited for; set while something is waited for.
+    heard: Option<Time>,
+}
+
+/// What a timer has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// Nothing that ends the connection against its will.
+    Fine,
+    /// The peer was silent for too long.
+    TimedOut,
+}
+
+impl Tcb {
+    /// Whether an answer of the peer's is waited for.
+    fn is_waiting(&self) -> bool {
+        match self.state {
+            State::Closed | State::TimeWait => false,
+            state => state.is_handshake() || self.una < self.end + i64::from(self.fin),
+        }
+    }
+
+    /// The peer lives.
+    pub(super) fn heard(&mut self, now: Time) {
+        self.timers.heard = self.timers.heard.map(|_| now);
+    }
+
+    /// Late segments of this connection are waited for, for twice their longest life.
+    pub(super) fn wait_for_late_segments(&mut self, now: Time) {
+        self.timers.time_wait = Some(now + self.setup.time_wait);
+    }
+
+    /// Sets what follows from anything that has changed.
+    pub(super) fn after(&mut self, now: Time) {
+        self.timers.heard = if self.is_waiting() { Some(self.timers.heard.unwrap_or(now)) } else { None };
+        if self.is_window_closed() {
+            if !self.due.persist && self.timers.persist.is_none() {
+                let wait = self.rtt.timeout() * (1 << self.timers.persist_backoff.min(40));
+                self.timers.persist = Some(now + wait.min(self.setup.max_rto.max(self.setup.min_rto)));
+            }
+        } else {
+            (self.timers.persist, self.due.persist) = (None, false);
+        }
+    }
+
+    /// When [`Tcb::on_timer`] has something to do.
+    pub fn deadline(&self) -> Option<Time> {
+        let timers = &self.timers;
+        let silence = timers.heard.map(|heard| heard + self.setup.timeout);
+        let own = [timers.retransmit, timers.persist, timers.probe, timers.reorder, timers.time_wait];
+        own.into_iter().chain([silence, self.acks.at]).flatten().min()
+    }
+
+    /// Does what is due; what there is to send then is asked for afterwards.
+    pub fn on_timer(&mut self, now: Time) -> Expired {
+        let is_due = |timer: &mut Option<Time>| timer.take_if(|at| *at <= now).is_some();
+        if self.timers.heard.is_some_and(|heard| heard + self.setup.timeout <= now) {
+            return Expired::TimedOut;
+        }
+        if is_due(&mut self.timers.time_wait) {
+            self.forget();
+        }
+        if is_due(&mut self.acks.at) {
+            self.acks.now = true;
+        }
+        if is_due(&mut self.timers.reorder) {
+            self.detect(now);
+            self.recover(now, (self.next - self.una) as usize);
+        }
+        if is_due(&mut self.timers.probe) {
+            // It takes the place of the retransmission timeout, which begins anew.
+            self.due.tail = true;
+            self.timers.retransmit = Some(now + self.rtt.timeout());
+        }
+        if is_due(&mut self.timers.persist) {
+            self.due.persist = true;
+            self.timers.persist_backoff += 1;
+        }
+        if is_due(&mut self.timers.retransmit) {
+            self.time_out(now);
+        }
+        self.after(now);
+        Expired::Fine
+    }
+}
