@@ -1,5 +1,8 @@
 //! What is sent next: one rule asked by those who want to know whether there is anything, and by those who send.
 
+#[cfg(test)]
+mod tests;
+
 use super::options::{STAMPS, TcpOptions};
 use super::receive::scale_for;
 use super::{State, Tcb};

@@ -242,6 +242,12 @@ mod tests {
         assert_eq!((last.readable, last.finished), (3, true));
         assert_eq!((read(&mut receiver), receiver.expected()), (b"hij".to_vec(), 7));
         assert!(receiver.take(11, b"no more", false).beyond);
+        // Behind an end that came early there is nothing.
+        let mut receiver = Receiver::new(0, 100);
+        receiver.take(3, b"c", true);
+        assert!(receiver.take(4, b"d", false).beyond && receiver.take(6, b"f", true).beyond);
+        assert!(receiver.take(1, b"abcde", true).finished);
+        assert_eq!(read(&mut receiver), b"abc");
         assert!(receiver.blocks(4).is_empty());
     }
 

@@ -84,7 +84,7 @@ impl Tcb {
             self.timers.retransmit = (!self.flight.is_empty()).then(|| now + self.rtt.timeout());
         }
         let is_duplicate = !advanced && ack == self.una && is_plain && same_window;
-        self.answer_tail(ack, is_duplicate && options.sacks.is_empty(), outstanding);
+        let repaired = self.answer_tail(ack, is_duplicate && options.sacks.is_empty(), outstanding);
         let phase = self.recovery.phase;
         if self.recovery.phase != Phase::Open && self.una >= self.recovery.high {
             (self.recovery.phase, self.recovery.duplicates, self.recovery.force) = (Phase::Open, 0, false);
@@ -103,7 +103,7 @@ impl Tcb {
         // What has grown must have been in use (RFC 9438, 5.8).
         let use_of_it =
             if self.congestion.is_slow_start() { 2 * outstanding } else { outstanding + self.segment };
-        if advanced && phase != Phase::Fast && use_of_it >= self.congestion.window() {
+        if advanced && phase != Phase::Fast && !repaired && use_of_it >= self.congestion.window() {
             self.congestion.acknowledged(now, (ack - before) as usize, self.rtt.smooth());
         }
         if advanced || delivered.bytes > 0 {
@@ -183,8 +183,7 @@ impl Tcb {
             }
         } else if is_duplicate && !self.flight.is_empty() {
             recovery.duplicates += 1;
-            let is_new = recovery.phase == Phase::Open && self.una >= recovery.high;
-            if recovery.duplicates == DUPLICATES && is_new {
+            if recovery.duplicates == DUPLICATES && recovery.phase == Phase::Open {
                 self.flight.lose_first(self.segment);
             }
         }
@@ -196,7 +195,7 @@ impl Tcb {
             self.congestion.lost(outstanding);
             (self.recovery.phase, self.recovery.high, self.recovery.force) = (Phase::Fast, self.next, true);
             self.counts.recoveries += 1;
-            (self.timers.probe, self.due.tail) = (None, false);
+            (self.timers.probe, self.due.tail, self.recovery.tail) = (None, false, None);
             self.timers.retransmit = Some(now + self.rtt.timeout());
         }
     }
@@ -244,17 +243,17 @@ impl Tcb {
         self.counts.recoveries += 1;
     }
 
-    /// What a probe for a lost tail has shown (RFC 8985, 7.4).
-    fn answer_tail(&mut self, ack: i64, is_duplicate: bool, outstanding: usize) {
-        let Some((end, again)) = self.recovery.tail.filter(|&(end, _)| ack >= end) else { return };
+    /// What a probe for a lost tail has shown (RFC 8985, 7.4). Whether it has filled a hole that nothing else has shown.
+    fn answer_tail(&mut self, ack: i64, is_duplicate: bool, outstanding: usize) -> bool {
+        let Some((end, again)) = self.recovery.tail.filter(|&(end, _)| ack >= end) else { return false };
         let repaired = again && ack > end;
         if !again || repaired || is_duplicate {
             self.recovery.tail = None;
         }
-        if repaired && self.recovery.phase == Phase::Open {
-            // It has filled a hole that nothing else has shown.
+        if repaired {
             self.congestion.lost(outstanding);
         }
+        repaired
     }
 
     /// Bytes on their way (RFC 6675's pipe). Without SACK, each duplicate acknowledgement is a segment that has come.

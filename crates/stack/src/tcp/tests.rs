@@ -1,4 +1,4 @@
-//! Two ends and segments between them, worked out by hand: states, windows, acknowledgements.
+//! Two ends and segments between them, worked out by hand: how connections begin and end.
 
 use super::input::Taken;
 use super::*;
@@ -151,92 +151,6 @@ fn numbers_that_come_round_change_nothing() {
 }
 
 #[test]
-fn a_closed_window_is_probed_for_ever_while_the_peer_answers() {
-    let (mut a, mut b) = pair(|setup| setup.receive = 200);
-    a.send(at(200), &bytes(300));
-    cross(&mut a, 200, &mut b, 250);
-    cross(&mut b, 250, &mut a, 300);
-    assert_eq!((a.window, a.queued()), (0, 100));
-    let mut times = Vec::new();
-    for _ in 0..9 {
-        let due = a.deadline().unwrap();
-        times.push(due.since(at(300)).ps() / 1_000_000_000);
-        a.on_timer(due);
-        let probe = take(&mut a, due).unwrap();
-        assert_eq!(probe.brief(A), (ACK, 201, 1));
-        assert!(a.output(due).is_none());
-        assert!(give(&mut b, due, &probe).beyond);
-        let answer = take(&mut b, due).unwrap();
-        assert_eq!((answer.tcp.ack, answer.tcp.window), (A.wrapping_add(201), 0));
-        give(&mut a, due, &answer);
-    }
-    // After 1 ms, 2, 4 and so on up to 60.
-    assert_eq!(times, [1, 3, 7, 15, 31, 63, 123, 183, 243]);
-    let now = at(300_000);
-    received(&mut b, now);
-    let update = take(&mut b, now).unwrap();
-    assert_eq!(update.tcp.window, 200);
-    give(&mut a, now, &update);
-    assert_eq!(take(&mut a, now).unwrap().brief(A), (ACK, 201, 100));
-}
-
-#[test]
-fn a_probes_byte_that_was_taken_is_not_sent_again() {
-    let (mut a, mut b) = pair(|setup| setup.receive = 200);
-    a.send(at(200), &bytes(300));
-    cross(&mut a, 200, &mut b, 250);
-    cross(&mut b, 250, &mut a, 300);
-    // The update is lost; the probe finds room.
-    received(&mut b, at(400));
-    all(&mut b, at(400));
-    a.on_timer(at(1300));
-    let probe = take(&mut a, at(1300)).unwrap();
-    assert_eq!(give(&mut b, at(1350), &probe).readable, 1);
-    b.on_timer(at(1650));
-    let ack = take(&mut b, at(1650)).unwrap();
-    give(&mut a, at(1700), &ack);
-    assert_eq!(take(&mut a, at(1700)).unwrap().brief(A), (ACK, 202, 99));
-}
-
-#[test]
-fn small_segments_are_not_sent_into_small_windows() {
-    let (mut a, b) = pair(|setup| setup.receive = 250);
-    a.send(at(200), &bytes(400));
-    // Two full ones; the 50 bytes of room left are neither a segment nor half of the largest window.
-    assert_eq!(all(&mut a, at(200)).iter().map(|sent| sent.payload.len()).collect::<Vec<_>>(), [100, 100]);
-    let ack = plain(&b, B);
-    let ack = Sent { tcp: TcpHeader { ack: A.wrapping_add(201), window: 50, ..ack.tcp }, ..ack };
-    give(&mut a, at(300), &ack);
-    assert!(a.output(at(300)).is_none());
-    assert_eq!(a.deadline(), Some(at(1300)));
-    a.on_timer(at(1300));
-    assert_eq!(take(&mut a, at(1300)).unwrap().brief(A), (ACK, 201, 50), "rather than for ever");
-}
-
-#[test]
-fn every_second_segment_is_acknowledged_and_a_single_one_late() {
-    let (mut a, mut b) = pair(|_| ());
-    a.send(at(200), &bytes(500));
-    let sent = all(&mut a, at(200));
-    let mut acks = Vec::new();
-    for segment in &sent {
-        give(&mut b, at(250), segment);
-        acks.extend(all(&mut b, at(250)).iter().map(|ack| ack.tcp.ack.wrapping_sub(A)));
-    }
-    assert_eq!(acks, [201, 401]);
-    assert_eq!(b.deadline(), Some(at(550)));
-    b.on_timer(at(550));
-    assert_eq!(take(&mut b, at(550)).unwrap().tcp.ack.wrapping_sub(A), 501);
-    // A segment that goes anyway takes it along.
-    a.send(at(600), &bytes(100));
-    let segment = take(&mut a, at(600)).unwrap();
-    give(&mut b, at(650), &segment);
-    b.send(at(700), b"x");
-    assert_eq!(take(&mut b, at(700)).unwrap().tcp.ack.wrapping_sub(A), 601);
-    assert!(b.acks.at.is_none());
-}
-
-#[test]
 fn both_ends_may_begin_at_once() {
     let mut ends = [Tcb::connect(at(0), setup(), A), Tcb::connect(at(0), setup(), B)];
     let syns = ends.each_mut().map(|end| take(end, at(0)).unwrap());
@@ -353,6 +267,43 @@ fn a_segment_with_an_older_time_stamp_is_refused() {
     assert_eq!(take(&mut b, at(5_060)).unwrap().options.stamps, Some((5, 5)), "answered");
     old.options.stamps = Some((6, 0));
     assert_eq!(give(&mut b, at(5_070), &old).readable, 3);
+    // One that came before others that are older says nothing of those.
+    let mut early = old.clone();
+    early.tcp.seq = early.tcp.seq.wrapping_add(6);
+    early.options.stamps = Some((9, 0));
+    give(&mut b, at(5_080), &early);
+    old.tcp.seq = old.tcp.seq.wrapping_add(3);
+    old.options.stamps = Some((8, 0));
+    assert_eq!(give(&mut b, at(5_090), &old).readable, 6);
+}
+
+#[test]
+fn options_of_a_syn_are_answered_where_they_were_offered() {
+    let mut a = Tcb::connect(at(0), Setup { receive: 200_000, timestamps: true, ..setup() }, A);
+    let syn = take(&mut a, at(0)).unwrap();
+    let all = TcpOptions {
+        scale: Some(2),
+        sack_permitted: true,
+        segment: Some(100),
+        stamps: Some((0, 0)),
+        ..syn.options
+    };
+    assert_eq!(syn.options, all);
+    for (offered, answered) in [
+        (
+            TcpOptions { segment: Some(3), ..TcpOptions::default() },
+            TcpOptions { segment: Some(100), ..TcpOptions::default() },
+        ),
+        (TcpOptions { scale: None, ..all }, TcpOptions { scale: None, ..all }),
+        (TcpOptions { stamps: None, ..all }, TcpOptions { stamps: None, ..all }),
+    ] {
+        let setup = Setup { receive: 200_000, timestamps: true, ..setup() };
+        let mut b = Tcb::accept(at(0), setup, B, &syn.tcp, &offered);
+        assert_eq!(take(&mut b, at(0)).unwrap().options, answered);
+        let least =
+            if offered.segment == Some(3) { 28 } else { 100 } - if offered.stamps.is_some() { 12 } else { 0 };
+        assert_eq!(b.segment, least);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Losses between two ends, worked out by hand.
 
+use super::super::Tcb;
 use super::super::flight::Mark;
 use super::super::tests::*;
 use super::super::timers::Expired;
@@ -41,6 +42,7 @@ fn several_losses_in_a_window_are_mended_in_one_round_trip() {
         give(&mut a, at(400), &ack);
     }
     assert_eq!((a.queued(), a.counts.recoveries, a.counts.timeouts), (0, 1, 0));
+    assert_eq!(a.congestion.window(), 500, "which grows after recovery");
 }
 
 #[test]
@@ -144,7 +146,7 @@ fn a_lost_tail_is_probed_for_and_the_rest_follows() {
 
 #[test]
 fn a_late_segment_is_waited_for_once_the_network_has_reordered() {
-    let (mut a, mut b) = pair(|_| ());
+    let (mut a, mut b) = pair(|setup| setup.loss_probe = true);
     // Of a single segment behind a hole, a quarter of a round trip is waited for the hole.
     a.send(at(200), &bytes(200));
     let sent = all(&mut a, at(200));
@@ -152,6 +154,7 @@ fn a_late_segment_is_waited_for_once_the_network_has_reordered() {
     let ack = take(&mut b, at(250)).unwrap();
     give(&mut a, at(300), &ack);
     assert_eq!((a.flight.lost(), a.deadline()), (0, Some(at(325))));
+    assert!(a.timers.probe.is_none(), "a hole is no tail");
     give(&mut b, at(310), &sent[0]);
     let ack = take(&mut b, at(310)).unwrap();
     give(&mut a, at(320), &ack);
@@ -182,4 +185,93 @@ fn what_the_peer_drops_again_is_sent_again() {
     let due = a.deadline().unwrap();
     a.on_timer(due);
     assert_eq!(take(&mut a, due).unwrap().brief(A), (ACK, 101, 100));
+}
+
+#[test]
+fn a_probe_that_has_filled_a_hole_makes_the_window_smaller() {
+    for late in [false, true] {
+        let (mut a, mut b) = pair(|setup| (setup.loss_probe, setup.delayed_ack) = (true, None));
+        a.send(at(200), &bytes(100));
+        let first = take(&mut a, at(200)).unwrap();
+        assert_eq!(a.deadline(), Some(at(400)));
+        a.on_timer(at(400));
+        let probe = take(&mut a, at(400)).unwrap();
+        let came = if late { vec![first, probe] } else { vec![probe] };
+        for segment in came {
+            give(&mut b, at(450), &segment);
+            cross(&mut b, 450, &mut a, 500);
+        }
+        a.send(at(500), &bytes(200));
+        cross(&mut a, 500, &mut b, 550);
+        cross(&mut b, 550, &mut a, 600);
+        // Two segments at least; a duplicate acknowledgement has shown that the first was only late.
+        assert_eq!((a.queued(), a.congestion.window()), (0, if late { 1000 } else { 200 }), "late: {late}");
+    }
+}
+
+#[test]
+fn a_single_segment_is_probed_for_after_the_time_of_a_late_acknowledgement() {
+    let (mut a, _) = pair(|setup| setup.loss_probe = true);
+    a.send(at(200), &bytes(100));
+    take(&mut a, at(200));
+    assert_eq!(a.deadline(), Some(at(700)), "two round trips of 100 us and 300 us");
+}
+
+#[test]
+fn two_timeouts_of_one_segment_are_one_loss() {
+    let (mut a, mut b) = pair(|_| ());
+    a.send(at(200), &bytes(1000));
+    let sent = all(&mut a, at(200));
+    for _ in 0..3 {
+        let due = a.deadline().unwrap();
+        a.on_timer(due);
+        take(&mut a, due);
+    }
+    give_all(&mut b, at(8000), &sent);
+    let ack = all(&mut b, at(8000)).pop().unwrap();
+    give(&mut a, at(8050), &ack);
+    assert_eq!(
+        (a.queued(), a.congestion.window()),
+        (0, 500),
+        "slow start ends at half of the flight of 1000"
+    );
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let (mut a, mut b) = pair(|setup| setup.delayed_ack = None);
+    for round in 0..20 {
+        let now = 200 + 200 * round;
+        a.send(at(now), &bytes(100));
+        cross(&mut a, now, &mut b, now + 50);
+        cross(&mut b, now + 50, &mut a, now + 100);
+    }
+    assert_eq!((a.queued(), a.congestion.window()), (0, 1000));
+}
+
+#[test]
+fn an_idle_connection_begins_again_with_its_first_window() {
+    let (mut a, mut b) = pair(|_| ());
+    a.send(at(200), &bytes(5000));
+    for round in 0..5 {
+        cross(&mut a, 200 + 100 * round, &mut b, 250 + 100 * round);
+        cross(&mut b, 250 + 100 * round, &mut a, 300 + 100 * round);
+        received(&mut b, at(300 + 100 * round));
+    }
+    assert!(a.congestion.window() > 2000);
+    a.send(at(5000), &bytes(5000));
+    assert_eq!(all(&mut a, at(5000)).len(), 10);
+}
+
+#[test]
+fn a_lost_syn_makes_a_careful_beginning() {
+    let mut a = Tcb::connect(at(0), setup(), A);
+    take(&mut a, at(0));
+    a.on_timer(at(1000));
+    let syn = take(&mut a, at(1000)).unwrap();
+    let mut b = Tcb::accept(at(1050), setup(), B, &syn.tcp, &syn.options);
+    cross(&mut b, 1050, &mut a, 1100);
+    a.send(at(1100), &bytes(1000));
+    assert_eq!(all(&mut a, at(1100)).len(), 1, "one segment");
+    assert_eq!(a.deadline(), Some(at(4100)), "three times the first timeout");
 }
