@@ -375,5 +375,19 @@ mod tests {
         assert_eq!(marks(&flight), [(0, 20, Mark::Sent), (20, 25, Mark::Sent)]);
         assert!(flight.lose_first(10) && !flight.lose_first(10));
         assert_eq!((flight.lost(), flight.next_lost(100)), (10, Some((0, 10))));
+        flight.sent_again(at(2), 20, 25, 10);
+        assert_eq!(flight.next_lost(100), Some((0, 10)), "it is not forgotten");
+    }
+
+    #[test]
+    fn what_the_peer_has_behind_a_hole_is_one_record() {
+        let mut flight = of_ten(100);
+        let mut delivered = Delivered::default();
+        for n in [3, 5, 4, 1, 2, 6] {
+            flight.sack(n * 10, n * 10 + 10, &mut delivered);
+        }
+        flight.sack(10, 1000, &mut delivered);
+        assert_eq!(marks(&flight), [(0, 10, Mark::Sent), (10, 1000, Mark::Sacked)]);
+        assert_eq!((flight.sacked(), flight.sacked_segments(), delivered.bytes), (990, 99, 990));
     }
 }
