@@ -284,11 +284,11 @@ impl Flight {
 
     /// These bytes, which [`Flight::next_lost`] or [`Flight::last`] has named, were sent again in frames of `size`.
     pub fn sent_again(&mut self, now: Time, start: i64, end: i64, size: usize) {
-        let first = self.cut(start);
-        let after = self.cut(end);
-        if self.lost > 0 && self.lost_from <= start {
+        if self.next_lost(1).is_some_and(|(first, _)| first == start) {
             self.lost_from = end;
         }
+        let first = self.cut(start);
+        let after = self.cut(end);
         for index in first..after {
             let record = self.records[index];
             self.discount(&record);
