@@ -21,6 +21,7 @@ struct Case {
     nodelay: bool,
     sack: bool,
     cubic: bool,
+    lro: bool,
 }
 
 fn cases() -> impl Strategy<Value = Case> {
@@ -34,7 +35,7 @@ fn cases() -> impl Strategy<Value = Case> {
     (
         (faults, any::<u64>(), streams, (buffer(), buffer()), mtu),
         (500..300_000u64, prop::option::of(0..50_000u64)),
-        any::<[bool; 6]>(),
+        any::<[bool; 7]>(),
     )
         .prop_map(|((faults, seed, streams, buffers, mtu), (min_rto_us, delayed_ack_us), flags)| Case {
             faults,
@@ -51,6 +52,7 @@ fn cases() -> impl Strategy<Value = Case> {
             // The usual choice more often than not.
             sack: flags[4] || flags[0],
             cubic: flags[5],
+            lro: flags[6],
         })
 }
 
@@ -125,7 +127,8 @@ fn run(case: &Case) -> u64 {
     }
     net.faults = case.faults;
     net.draw = Draw(case.seed);
-    net.gap = 800;
+    // Frames that a card joins come at once.
+    (net.gap, net.lro) = if case.lro { (0, Some(20_000)) } else { (800, None) };
     net.keep_arrivals = false;
     let options = Options {
         send_buffer: Some(case.buffers.0),
@@ -243,6 +246,7 @@ fn schedules_that_have_failed_end() {
         nodelay: false,
         sack: true,
         cubic: false,
+        lro: false,
     };
     run(&case);
     run(&Case {

@@ -195,19 +195,24 @@ impl Net {
         self.idle = if next > self.now { 0 } else { self.idle + 1 };
         assert!(self.idle < 100_000, "time stands still at {}", self.now.ns());
         self.now = next.max(self.now);
-        let mut held: Vec<(usize, Vec<u8>)> = Vec::new();
+        let mut held: Vec<(usize, Vec<u8>, ChecksumStatus)> = Vec::new();
         while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (to, frame) = entry.remove();
-            if let (Some(most), Some((last, joined))) = (self.lro, held.last_mut())
+            // A card that joins frames verifies them before.
+            let status = match self.lro.and_then(|_| Parsed::read(&frame).ok()?.ip) {
+                Some(ip) if verify(&frame, &ip) => ChecksumStatus::Good,
+                _ => ChecksumStatus::Unknown,
+            };
+            if let (Some(most), Some((last, joined, ChecksumStatus::Good))) = (self.lro, held.last_mut())
                 && *last == to
+                && status == ChecksumStatus::Good
                 && coalesce(joined, &frame, most)
             {
                 continue;
             }
-            held.push((to, frame));
+            held.push((to, frame, status));
         }
-        for (to, frame) in held {
-            let status = if self.lro.is_some() { ChecksumStatus::Good } else { ChecksumStatus::Unknown };
+        for (to, frame, status) in held {
             let arrival = self.ends[to].receive(self.now, &frame, status);
             if self.keep_arrivals {
                 self.arrivals.push((to, arrival));
