@@ -343,8 +343,13 @@ impl From<MemoryError> for CardError {
 }
 
 /// The designs of this crate.
-static OWN: [&dyn Design; 4] =
-    [crate::spin::DESIGN, crate::nfp::DESIGN, crate::qnix::DESIGN, crate::apenet::DESIGN];
+static OWN: [&dyn Design; 5] = [
+    crate::spin::DESIGN,
+    crate::nfp::DESIGN,
+    crate::qnix::DESIGN,
+    crate::apenet::DESIGN,
+    crate::ethernet::DESIGN,
+];
 /// The registered designs.
 static REGISTERED: RwLock<Vec<&'static dyn Design>> = RwLock::new(Vec::new());
 

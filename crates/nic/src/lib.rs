@@ -1,6 +1,7 @@
 //! The parts of a card, and the cards made of them.
 //!
 //! - [`apenet`]: RDMA between registered memories, with a TLB and DMA engines side by side.
+//! - [`ethernet`]: frames below TCP, through the kernel of the host.
 //! - [`nfp`]: the microengines of a network flow processor, and their memories.
 //! - [`qnix`]: virtual network interfaces: every process has a protected interface of its own.
 //! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
@@ -12,6 +13,7 @@
 pub mod apenet;
 mod counters;
 mod design;
+pub mod ethernet;
 mod messages;
 pub mod nfp;
 pub mod parts;

@@ -2,9 +2,11 @@
 
 mod bus;
 mod node;
+mod threads;
 
 pub use bus::read as read_bus;
 pub use node::{NodeSpec, read_node};
+pub(crate) use threads::read_threads;
 
 use nicety_host::KernelSpec;
 use nicety_hpu::{CycleCosts, Isa, Misaligned};

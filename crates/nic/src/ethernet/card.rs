@@ -1,0 +1,130 @@
+//! The card: rings in host memory, DMA channels, and the link between them.
+
+use super::interrupts::Coalescing;
+use super::receive::ReceiveRing;
+use super::spec::EthernetSpec;
+use super::transmit::{Leaving, TransmitRing};
+use crate::parts::Dma;
+use nicety_fabric::Port;
+use nicety_host::Memory;
+use nicety_kernel::{Credits, Signal, Sim};
+use nicety_stack::Toeplitz;
+use nicety_types::{MessageId, NodeId, Recorder};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The key of receive-side scaling that cards have from the factory, so to speak: that of the verification suite of
+/// Microsoft's specification, which drivers use, too.
+const RSS_KEY: [u8; 40] = [
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
+    0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
+    0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
+];
+
+/// Counters of an Ethernet card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Statistics {
+    /// Frames sent.
+    pub frames_sent: u64,
+    /// Frames received into host memory.
+    pub frames_received: u64,
+    /// Frames dropped because their receive ring was full.
+    pub ring_full: u64,
+    /// Frames dropped because their frame check sequence was wrong.
+    pub check_errors: u64,
+    /// Frames to send for an address that no station has, which go nowhere.
+    pub no_station: u64,
+    /// Reads that fetched descriptors.
+    pub fetches: u64,
+    /// Interrupts raised for received frames.
+    pub receive_interrupts: u64,
+    /// Interrupts raised for sent frames, for which the driver waited.
+    pub transmit_interrupts: u64,
+}
+
+/// An Ethernet card.
+pub struct Card {
+    pub(super) sim: Sim,
+    pub(super) spec: Arc<EthernetSpec>,
+    pub(super) node: NodeId,
+    pub(super) nodes: u32,
+    pub(super) dma: Rc<Dma>,
+    pub(super) port: Port,
+    pub(super) recorder: Recorder,
+    pub(super) rss: Toeplitz,
+    pub(super) transmit: Vec<TransmitRing>,
+    pub(super) announced: Signal,
+    pub(super) fifo: Credits,
+    pub(super) leaving: RefCell<VecDeque<Rc<Leaving>>>,
+    pub(super) fetched: Signal,
+    pub(super) receive: Vec<ReceiveRing>,
+    counters: Cell<Statistics>,
+    messages: Cell<u64>,
+}
+
+impl Card {
+    /// A card whose tasks run.
+    pub(super) fn install(
+        sim: &Sim,
+        spec: Arc<EthernetSpec>,
+        memory: &Rc<Memory>,
+        port: Port,
+        nodes: u32,
+        recorder: &Recorder,
+    ) -> Result<Rc<Card>, nicety_host::MemoryError> {
+        let rings = (0..spec.transmit.channels).map(|_| TransmitRing::new(&spec, memory));
+        let transmit = rings.collect::<Result<Vec<_>, _>>()?;
+        let coalescing = |channel| Coalescing::new(sim, spec.interrupts, channel);
+        let rings = (0..spec.receive.channels).map(|i| ReceiveRing::new(&spec, memory, coalescing(i)));
+        let receive = rings.collect::<Result<Vec<_>, _>>()?;
+        let card = Rc::new(Card {
+            dma: Dma::new(sim, spec.bus, memory.clone(), recorder),
+            node: sim.node(),
+            nodes,
+            port,
+            recorder: recorder.clone(),
+            rss: Toeplitz::new(&RSS_KEY),
+            transmit,
+            announced: Signal::new(sim),
+            fifo: Credits::new(sim, spec.transmit.fifo),
+            leaving: RefCell::default(),
+            fetched: Signal::new(sim),
+            receive,
+            counters: Cell::default(),
+            messages: Cell::default(),
+            sim: sim.clone(),
+            spec,
+        });
+        sim.spawn(card.clone().fetch_descriptors());
+        sim.spawn(card.clone().serve_link());
+        sim.spawn(card.clone().serve_port());
+        Ok(card)
+    }
+
+    /// The counters so far.
+    pub fn statistics(&self) -> Statistics {
+        self.counters.get()
+    }
+
+    pub(super) fn count(&self, change: impl FnOnce(&mut Statistics)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    /// The number of a new frame or message of this node.
+    pub(super) fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.node, sequence }
+    }
+
+    /// Frames hashed to a ring, as receive-side scaling does: by addresses and ports.
+    pub(super) fn hash(&self, frame: &[u8]) -> usize {
+        self.rss.frame(frame).unwrap_or(0) as usize
+    }
+}

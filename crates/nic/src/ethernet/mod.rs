@@ -1,0 +1,48 @@
+//! Ethernet cards, and the kernel path behind them: drivers, soft rings, TCP, sockets.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `stages.rs`, `spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
+//! | `interrupts.rs` | coalescing |
+//! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
+//! | `softrings.rs` | kernel threads that run the protocols for frames that have come |
+//! | `net.rs` | the host's network: the stack, timers, who waits for what |
+//! | `driver.rs` | interrupt handlers, descriptors, doorbells |
+//! | `sockets.rs` | a thread's calls |
+//! | `messages.rs` | `send` and `recv` over connections |
+//! | `design.rs` | the card behind the design seam |
+//!
+//! # The steps of a byte
+//! 1. A thread enters the kernel, and copies the bytes to its socket. TCP makes segments of them, each a frame; the driver puts
+//!    it into a buffer with a descriptor, and writes to a register of the card (the doorbell).
+//! 2. The card fetches descriptors, then the frame, and sends it with its check sequence.
+//! 3. The other card verifies it, hashes addresses and ports to a receive channel, and writes the frame to the channel's next
+//!    buffer, and a completion behind it. Without a free buffer it drops the frame.
+//! 4. After so many frames, or so long after the first, the channel interrupts its CPU. The handler reads registers, and takes
+//!    the frames to the soft rings of their connections, whose threads it wakes.
+//! 5. The thread of a soft ring runs TCP, sends acknowledgements, and wakes the thread that waits for the bytes.
+//! 6. That thread copies them.
+//!
+//! The protocols are `crates/stack`; what each step costs, and where it queues, is here. Threads are `nicety_host::threads`.
+
+mod card;
+mod design;
+mod driver;
+mod interrupts;
+mod messages;
+mod net;
+mod receive;
+mod sockets;
+mod softrings;
+mod spec;
+pub mod stages;
+mod transmit;
+mod wire;
+
+pub use card::Statistics;
+pub(crate) use design::DESIGN;
+pub use design::{GroupReport, Node, Report};
+pub use spec::{
+    DriverSpec, EthernetSpec, FramesSpec, InterruptsSpec, MessagesSpec, ReceiveSpec, RegistersSpec,
+    SocketsSpec, StackCosts, TcpSpec, TransmitSpec,
+};

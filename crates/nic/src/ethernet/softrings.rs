@@ -1,0 +1,97 @@
+//! Soft rings: kernel threads that take frames from the CPUs of interrupts, and run the protocols.
+
+use super::net::Net;
+use super::{stages, wire};
+use nicety_host::threads::{Data, Group, Piece, Thread};
+use nicety_stack::{ChecksumStatus, Parsed, Source, TcpHeader};
+use nicety_types::{Buffer, Path};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A received frame in the kernel.
+pub(super) struct Frame {
+    pub(super) bytes: Buffer,
+    /// Whether the card has found its checksums right.
+    pub(super) verified: bool,
+    /// The lines of its headers.
+    pub(super) headers: Data,
+    pub(super) path: Path,
+}
+
+/// A soft ring.
+pub(super) struct SoftRing {
+    pub(super) thread: Thread,
+    frames: RefCell<VecDeque<Frame>>,
+    /// Frames dropped because as many waited as may.
+    pub(super) dropped: Cell<u64>,
+}
+
+impl SoftRing {
+    pub(super) fn new(thread: Thread) -> SoftRing {
+        SoftRing { thread, frames: RefCell::default(), dropped: Cell::new(0) }
+    }
+
+    /// Adds a frame, if fewer than `most` wait; else it is dropped. Returns whether it was added.
+    pub(super) fn push(&self, frame: Frame, most: usize) -> bool {
+        let mut frames = self.frames.borrow_mut();
+        let fits = frames.len() < most;
+        if fits {
+            frames.push_back(frame);
+        } else {
+            self.dropped.set(self.dropped.get() + 1);
+        }
+        fits
+    }
+}
+
+impl Net {
+    /// The thread of a soft ring.
+    pub(super) async fn serve_soft_ring(self: Rc<Net>, number: usize) {
+        let ring = &self.rings[number];
+        loop {
+            let frame = ring.frames.borrow_mut().pop_front();
+            match frame {
+                Some(frame) => self.receive(&ring.thread, frame).await,
+                None => ring.thread.sleep().await,
+            }
+        }
+    }
+
+    /// A frame goes through the protocols.
+    async fn receive(self: &Rc<Net>, thread: &Thread, frame: Frame) {
+        let Frame { bytes, verified, headers, mut path } = frame;
+        path.advance(stages::SOFT_RING, self.sim.now());
+        let costs = &self.spec.stack;
+        let work = if has_payload(&bytes) { costs.receive } else { costs.acknowledge };
+        let (status, summed) = match verified {
+            true => (ChecksumStatus::Good, 0),
+            false => (ChecksumStatus::Unknown, self.lines(bytes.len()) * costs.checksum),
+        };
+        thread
+            .run(Piece::new(Group::Stack, work + summed).touching(&[&headers]), stages::STACK_IN, &mut path)
+            .await;
+        if let Some(rank) = wire::sender(&bytes) {
+            self.know(rank);
+        }
+        let arrival = self.with(|stack, now| stack.receive(now, &bytes, status));
+        if let Source::Connection(id) = arrival.source {
+            if let Some(state) = self.connection(id) {
+                let touched = [&state.data];
+                thread.run(Piece::new(Group::Stack, 0).touching(&touched), stages::STACK_IN, &mut path).await;
+            }
+            for woken in self.available(id, arrival.readable, arrival.acknowledged, &path) {
+                thread.wake(&woken, &mut path.clone()).await;
+            }
+        }
+        thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_IN, &mut path.clone()).await;
+        self.follow(thread, &mut path).await;
+    }
+}
+
+/// Whether a frame carries bytes of a program's.
+fn has_payload(frame: &[u8]) -> bool {
+    let Some(ip) = Parsed::read(frame).ok().and_then(|parsed| parsed.ip) else { return false };
+    let segment = &frame[ip.payload.clone()];
+    TcpHeader::read(segment).map_or(!segment.is_empty(), |tcp| tcp.length < segment.len())
+}

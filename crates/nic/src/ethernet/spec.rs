@@ -1,0 +1,287 @@
+//! The spec of an Ethernet card and of its host's kernel path.
+
+use crate::sections::{NodeSpec, read_bus, read_node, read_threads};
+use nicety_host::BusSpec;
+use nicety_host::threads::ThreadsSpec;
+use nicety_spec::{Reader, Section};
+use nicety_types::Duration;
+
+/// An Ethernet card.
+#[derive(Clone, Debug)]
+pub struct EthernetSpec {
+    /// The surroundings of the card: host and network.
+    pub node: NodeSpec,
+    /// The bus between host and card.
+    pub bus: BusSpec,
+    /// The host's threads.
+    pub threads: ThreadsSpec,
+    /// CPUs that the operating system uses.
+    pub cpus: usize,
+    /// The card's registers.
+    pub registers: RegistersSpec,
+    /// Frames.
+    pub frames: FramesSpec,
+    /// The transmit rings.
+    pub transmit: TransmitSpec,
+    /// The receive rings.
+    pub receive: ReceiveSpec,
+    /// Interrupts.
+    pub interrupts: InterruptsSpec,
+    /// The driver.
+    pub driver: DriverSpec,
+    /// The protocols.
+    pub stack: StackCosts,
+    /// Sockets.
+    pub sockets: SocketsSpec,
+    /// TCP.
+    pub tcp: TcpSpec,
+    /// Messages of `send` and `recv`.
+    pub messages: MessagesSpec,
+}
+
+/// The card's registers, over the bus.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistersSpec {
+    /// Bytes of a register.
+    pub bytes: u64,
+    /// From a read's arrival at the card to its answer.
+    pub latency: Duration,
+}
+
+/// Frames, and the card's part in their checksums.
+#[derive(Clone, Copy, Debug)]
+pub struct FramesSpec {
+    /// The longest IP packet in a frame, in bytes.
+    pub mtu: u64,
+    /// Whether the card writes checksums of TCP and UDP, and verifies them.
+    pub checksums: bool,
+}
+
+/// The transmit rings in host memory.
+#[derive(Clone, Copy, Debug)]
+pub struct TransmitSpec {
+    /// DMA channels, each with a ring.
+    pub channels: usize,
+    /// Descriptors of a ring.
+    pub entries: u64,
+    /// Bytes of a descriptor.
+    pub descriptor: u64,
+    /// Most descriptors that the card fetches at a time.
+    pub fetch: u64,
+    /// Frames of all channels that are being read, or wait for the link.
+    pub fifo: u64,
+}
+
+/// The receive rings in host memory.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiveSpec {
+    /// DMA channels, each with a ring, among which frames are hashed.
+    pub channels: usize,
+    /// Buffers of a ring.
+    pub entries: u64,
+    /// Bytes of a buffer.
+    pub buffer: u64,
+    /// Bytes of a completion.
+    pub completion: u64,
+}
+
+/// How the card coalesces the interrupts of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct InterruptsSpec {
+    /// After so many frames.
+    pub packets: u64,
+    /// So long after the first frame that no interrupt has told of.
+    pub time: Duration,
+    /// CPUs among which channels are spread.
+    pub cpus: usize,
+}
+
+/// The driver's work, in instructions unless said otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverSpec {
+    /// An interrupt, beside its frames.
+    pub interrupt: u64,
+    /// Registers of the card that its handler reads, one after another.
+    pub interrupt_reads: u64,
+    /// A received frame.
+    pub receive: u64,
+    /// A frame to send.
+    pub transmit: u64,
+    /// Most frames of an interrupt.
+    pub budget: u64,
+}
+
+/// The protocols' work, in instructions unless said otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct StackCosts {
+    /// Kernel threads that take frames from the interrupts' CPUs, connections hashed among them.
+    pub rings: usize,
+    /// Frames that wait for one of them, at most.
+    pub backlog: usize,
+    /// A frame with payload.
+    pub receive: u64,
+    /// A frame without payload: an acknowledgement, in or out.
+    pub acknowledge: u64,
+    /// A frame with payload to send.
+    pub transmit: u64,
+    /// The checksum of a line of a frame, where the card does not know it.
+    pub checksum: u64,
+    /// Lines of a connection's state.
+    pub lines: u64,
+    /// A packet buffer, allocated or freed.
+    pub buffer: u64,
+}
+
+/// Sockets: their calls' work, in instructions, and their limits.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketsSpec {
+    /// A system call that does nothing.
+    pub call: u64,
+    /// The socket's part of a call.
+    pub socket: u64,
+    /// Copying a line between kernel and user.
+    pub copy: u64,
+    /// Bytes of a socket's send buffer.
+    pub send_buffer: u64,
+    /// Bytes of a socket's receive buffer.
+    pub receive_buffer: u64,
+    /// Connections of a host.
+    pub connections: u64,
+}
+
+/// TCP's times.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpSpec {
+    /// The least retransmission timeout.
+    pub min_rto: Duration,
+    /// How long the acknowledgement of a single segment waits for another.
+    pub delayed_ack: Duration,
+    /// How long a connection goes on without a sign of its peer.
+    pub timeout: Duration,
+}
+
+/// Messages of `send` and `recv`.
+#[derive(Clone, Copy, Debug)]
+pub struct MessagesSpec {
+    /// Bytes of messages that no receive has taken, in the library's memory.
+    pub unexpected: u64,
+    /// The library's work for a message at either end, in instructions.
+    pub match_: u64,
+}
+
+/// Reads the spec of an Ethernet card.
+pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
+    let bus = read_bus(reader);
+    let node = read_node(reader);
+    let threads = read_threads(reader, &node.host);
+    let s = reader.section("threads");
+    let all = threads.cpus() as u64;
+    let cpus =
+        s.count_or("cpus", 1..=all, all, "CPUs that the operating system uses, from the first core on");
+    let s = reader.section("registers");
+    let registers = RegistersSpec {
+        bytes: s.size("bytes", 1..=64, "a register of the card"),
+        latency: s.time("latency", "from a read's arrival at the card to its answer"),
+    };
+    let s = reader.section("frames");
+    let frames = FramesSpec {
+        mtu: s.size("mtu", 576..=9600, "longest IP packet in a frame"),
+        checksums: s.choice("checksums", &["card", "host"], "who computes checksums of TCP and UDP")
+            == "card",
+    };
+    let s = reader.section("transmit");
+    let transmit = TransmitSpec {
+        channels: s.count("channels", 1..=256, "transmit DMA channels") as usize,
+        entries: s.count("entries", 2..=1 << 16, "descriptors of a transmit ring"),
+        descriptor: s.size("descriptor", 8..=256, "a descriptor in host memory"),
+        fetch: s.count("fetch", 1..=256, "descriptors that the card fetches at a time"),
+        fifo: s.count("fifo", 1..=4096, "frames that are being read, or wait for the link"),
+    };
+    let s = reader.section("receive");
+    let receive = ReceiveSpec {
+        channels: s.count("channels", 1..=256, "receive DMA channels") as usize,
+        entries: s.count("entries", 2..=1 << 16, "buffers of a receive ring"),
+        buffer: s.size("buffer", 64..=16 << 10, "a receive buffer"),
+        completion: s.size("completion", 4..=256, "what the card writes behind a frame"),
+    };
+    if receive.buffer < frames.mtu + HEADERS {
+        let help = format!("write at least \"{} B\"", frames.mtu + HEADERS);
+        s.refuse("buffer", "a frame of frames.mtu does not fit into a receive buffer", &help);
+    }
+    let interrupts = read_interrupts(&reader.section("interrupts"), cpus);
+    let s = reader.section("driver");
+    let driver = DriverSpec {
+        interrupt: instructions(&s, "interrupt", "an interrupt, beside its frames"),
+        interrupt_reads: s.count("interrupt_reads", 0..=1000, "registers that an interrupt's handler reads"),
+        receive: instructions(&s, "receive", "a received frame"),
+        transmit: instructions(&s, "transmit", "a frame to send"),
+        budget: s.count("budget", 1..=1 << 16, "frames that a handler takes before others of its CPU run"),
+    };
+    let s = reader.section("stack");
+    let stack = StackCosts {
+        rings: s.count("rings", 1..=1024, "kernel threads that take frames, connections hashed among them")
+            as usize,
+        backlog: s.count("backlog", 1..=1 << 20, "frames that wait for one of these threads") as usize,
+        receive: instructions(&s, "receive", "a received frame with payload"),
+        acknowledge: instructions(&s, "acknowledge", "a frame without payload, in or out"),
+        transmit: instructions(&s, "transmit", "a frame with payload to send"),
+        checksum: instructions(&s, "checksum", "the checksum of a line of a frame, without the card's help"),
+        lines: s.count("lines", 0..=1 << 16, "lines of a connection's state"),
+        buffer: instructions(&s, "buffer", "allocating or freeing a packet buffer"),
+    };
+    let s = reader.section("sockets");
+    let sockets = SocketsSpec {
+        call: instructions(&s, "call", "a system call that does nothing"),
+        socket: instructions(&s, "socket", "the socket's part of a call"),
+        copy: instructions(&s, "copy", "copying a line between kernel and user"),
+        send_buffer: s.size("send_buffer", 1 << 10..=1 << 28, "a socket's send buffer"),
+        receive_buffer: s.size("receive_buffer", 1 << 10..=1 << 28, "a socket's receive buffer"),
+        connections: s.count("connections", 1..=1 << 20, "connections of a host"),
+    };
+    let s = reader.section("tcp");
+    let tcp = TcpSpec {
+        min_rto: s.time("min_rto", "least retransmission timeout"),
+        delayed_ack: s.time("delayed_ack", "how long the acknowledgement of a single segment waits"),
+        timeout: s.time("timeout", "how long a connection goes on without a sign of its peer"),
+    };
+    let s = reader.section("messages");
+    let messages = MessagesSpec {
+        unexpected: s.size(
+            "unexpected",
+            0..=1 << 34,
+            "messages that came before their receives, in the library's memory",
+        ),
+        match_: instructions(&s, "match", "the library's work for a message, at either end"),
+    };
+    EthernetSpec {
+        node,
+        bus,
+        threads,
+        cpus: cpus as usize,
+        registers,
+        frames,
+        transmit,
+        receive,
+        interrupts,
+        driver,
+        stack,
+        sockets,
+        tcp,
+        messages,
+    }
+}
+
+/// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
+pub(super) const HEADERS: u64 = 18;
+
+fn read_interrupts(s: &Section<'_>, cpus: u64) -> InterruptsSpec {
+    InterruptsSpec {
+        packets: s.count("packets", 1..=1 << 16, "frames after which a channel interrupts"),
+        time: s.time("time", "time after which a channel interrupts, from its first frame on"),
+        cpus: s.count("cpus", 1..=1024, "CPUs that take interrupts").min(cpus) as usize,
+    }
+}
+
+fn instructions(s: &Section<'_>, key: &'static str, doc: &'static str) -> u64 {
+    s.count(key, 0..=10_000_000, doc)
+}

@@ -1,0 +1,214 @@
+//! The transmit path of the card: descriptors from the rings, frames by DMA, and the link.
+
+use super::card::Card;
+use super::spec::EthernetSpec;
+use super::{stages, wire};
+use nicety_fabric::{Channel, HeaderBytes, Label, Packet};
+use nicety_host::threads::{Data, Thread};
+use nicety_host::{Allocation, Memory, MemoryError, Notice};
+use nicety_kernel::Permit;
+use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Resource, Stage, Starter};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A frame in host memory, with a descriptor in a ring.
+pub(super) struct Job {
+    address: u64,
+    bytes: u64,
+    message: MessageId,
+    needs_checksum: bool,
+    path: Path,
+}
+
+/// A ring of a transmit channel.
+pub(super) struct TransmitRing {
+    descriptors: Allocation,
+    buffers: Allocation,
+    /// Bytes of a buffer.
+    buffer: u64,
+    entries: u64,
+    /// Descriptors used so far, and of these, the free ones.
+    used: Cell<u64>,
+    freed: Cell<u64>,
+    announced: RefCell<VecDeque<Job>>,
+    /// Threads that wait for a free descriptor, and the one that the card's interrupt wakes for them.
+    pub(super) waiting: RefCell<VecDeque<Thread>>,
+    pub(super) handler: RefCell<Option<Thread>>,
+    /// The ring's lines in the caches of those that fill it.
+    pub(super) data: Data,
+}
+
+impl TransmitRing {
+    pub(super) fn new(spec: &EthernetSpec, memory: &Rc<Memory>) -> Result<TransmitRing, MemoryError> {
+        let (entries, buffer) = (spec.transmit.entries, spec.receive.buffer);
+        Ok(TransmitRing {
+            descriptors: memory.allocate(entries * spec.transmit.descriptor)?,
+            buffers: memory.allocate(entries * buffer)?,
+            buffer,
+            entries,
+            used: Cell::new(0),
+            freed: Cell::new(0),
+            announced: RefCell::default(),
+            waiting: RefCell::default(),
+            handler: RefCell::default(),
+            data: Data::new(4),
+        })
+    }
+
+    /// Whether there is no free descriptor.
+    pub(super) fn is_full(&self) -> bool {
+        self.used.get() - self.freed.get() == self.entries
+    }
+}
+
+/// A frame between its ring and the link.
+pub(super) struct Leaving {
+    ring: usize,
+    message: MessageId,
+    /// None until it has been read.
+    ready: RefCell<Option<(Payload, Path)>>,
+    place: RefCell<Option<Permit>>,
+}
+
+impl Card {
+    /// The driver puts a frame into a buffer of host memory, with a descriptor, of which the card does not know yet.
+    ///
+    /// # Panics
+    /// When the ring is full.
+    pub(super) fn post(&self, ring: usize, frame: &[u8], needs_checksum: bool, path: Path) -> MessageId {
+        let channel = &self.transmit[ring];
+        assert!(!channel.is_full(), "a descriptor is free where a frame is posted");
+        let slot = channel.used.get() % channel.entries;
+        channel.used.set(channel.used.get() + 1);
+        let (address, bytes) = (channel.buffers.address() + slot * channel.buffer, frame.len() as u64);
+        let payload = Payload::copy_of(frame);
+        self.dma.memory().deposit(address, bytes, &payload).expect("a buffer of the ring");
+        let message = self.next_message();
+        let target = wire::destination(frame, self.nodes).unwrap_or(self.node);
+        self.recorder.sent(message, target, bytes, "frame", Starter::Host, &path);
+        channel.announced.borrow_mut().push_back(Job { address, bytes, message, needs_checksum, path });
+        message
+    }
+
+    /// The doorbell has arrived at the card.
+    pub(super) fn ring(&self) {
+        self.announced.notify_one();
+    }
+
+    /// Fetches descriptors of all rings in turn, and starts to read their frames.
+    pub(super) async fn fetch_descriptors(self: Rc<Card>) {
+        let mut turn = 0;
+        let all = self.transmit.len();
+        loop {
+            let next = || {
+                (0..all).map(|i| (turn + i) % all).find(|&i| !self.transmit[i].announced.borrow().is_empty())
+            };
+            self.announced.wait_until(|| next().is_some()).await;
+            let Some(number) = next() else { continue };
+            turn = (number + 1) % all;
+            let ring = &self.transmit[number];
+            let most = (ring.announced.borrow().len() as u64).min(self.spec.transmit.fetch);
+            let mut jobs: Vec<Job> = ring.announced.borrow_mut().drain(..most as usize).collect();
+            let (message, start) = (jobs[0].message, self.sim.now());
+            let bytes = most * self.spec.transmit.descriptor;
+            let read = self
+                .dma
+                .bus()
+                .read(message, ring.descriptors.address(), bytes, bytes, Path::clock(start))
+                .await;
+            let landed = read.packet(0).await.landed().at();
+            self.sim.until(landed).await;
+            self.recorder.slice(Resource::DMA, start, landed, Some(message), stages::DESCRIPTOR.name());
+            self.count(|counted| counted.fetches += 1);
+            for job in &mut jobs {
+                job.path.advance(stages::DESCRIPTOR_QUEUED, start);
+                job.path.advance(stages::DESCRIPTOR, landed);
+            }
+            for mut job in jobs {
+                let place = self.fifo.acquire(1).await;
+                job.path.advance(Stage::SEND_QUEUED, self.sim.now());
+                let leaving = Rc::new(Leaving {
+                    ring: number,
+                    message: job.message,
+                    ready: RefCell::default(),
+                    place: RefCell::new(Some(place)),
+                });
+                self.leaving.borrow_mut().push_back(leaving.clone());
+                self.sim.spawn(self.clone().read(job, leaving));
+            }
+        }
+    }
+
+    /// Reads a frame from host memory, and finishes it where the host has left that to the card.
+    async fn read(self: Rc<Card>, job: Job, leaving: Rc<Leaving>) {
+        let Job { address, bytes, message, needs_checksum, path } = job;
+        let start = self.sim.now();
+        let (payload, flight) = self.dma.read(message, address, bytes, path).await;
+        let path = flight.landed();
+        self.sim.until(path.at()).await;
+        self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
+        let mut frame = payload.into_buffer().expect("frames are real bytes").to_vec();
+        if needs_checksum {
+            nicety_stack::fill(&mut frame).expect("the host's own frame");
+        }
+        frame.resize(frame.len().max(wire::SHORTEST), 0);
+        leaving.ready.replace(Some((Payload::real(Buffer::copy_of(&frame)), path)));
+        self.fetched.notify_one();
+    }
+
+    /// Frames leave in the order of their descriptors.
+    pub(super) async fn serve_link(self: Rc<Card>) {
+        loop {
+            let ready = || self.leaving.borrow().front().is_some_and(|frame| frame.ready.borrow().is_some());
+            self.fetched.wait_until(ready).await;
+            let Some(leaving) = self.leaving.borrow_mut().pop_front() else { continue };
+            let Some((payload, mut path)) = leaving.ready.take() else { continue };
+            path.advance(Stage::SEND_QUEUED, self.sim.now());
+            let (header, destination) = {
+                let (_, frame) = payload.pieces().next().expect("a frame has bytes");
+                (wire::check_sequence(frame), wire::destination(frame, self.nodes))
+            };
+            match destination {
+                None => self.count(|counted| counted.no_station += 1),
+                Some(destination) => self.launch(destination, header, payload, leaving.message, path).await,
+            }
+            drop(leaving.place.take());
+            self.sent(leaving.ring);
+        }
+    }
+
+    async fn launch(
+        &self,
+        destination: NodeId,
+        header: HeaderBytes,
+        payload: Payload,
+        message: MessageId,
+        path: Path,
+    ) {
+        let label = Label { destination, message, offset: 0 };
+        let packet = Packet { label, channel: Channel::Data(0), header, payload, path: path.clone() };
+        let turn = self.port.turn(Flight::resting(path)).await;
+        let handed = self.port.launch(packet, turn);
+        self.sim.until(handed.at()).await;
+        self.count(|counted| counted.frames_sent += 1);
+    }
+
+    /// A frame has left: its descriptor is free when the driver can see that, and an interrupt tells those who wait for one.
+    fn sent(self: &Rc<Card>, ring: usize) {
+        let seen = self.dma.bus().post(Notice::Counter, Path::clock(self.sim.now()));
+        let card = self.clone();
+        self.sim.spawn(async move {
+            card.sim.until(seen.at()).await;
+            let channel = &card.transmit[ring];
+            channel.freed.set(channel.freed.get() + 1);
+            let waits = !channel.waiting.borrow().is_empty();
+            if let Some(handler) =
+                channel.handler.borrow().as_ref().filter(|handler| waits && handler.is_asleep())
+            {
+                card.count(|counted| counted.transmit_interrupts += 1);
+                handler.interrupt();
+            }
+        });
+    }
+}

@@ -1,0 +1,68 @@
+//! Frames on a link of Ethernet: addresses of stations, and the frame check sequence.
+
+use nicety_fabric::HeaderBytes;
+use nicety_types::NodeId;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Bytes of the shortest frame, without its check sequence (IEEE 802.3, 4A.4.2).
+pub(super) const SHORTEST: usize = 60;
+
+/// The address of a node's station: locally administered, with the node's number.
+pub(super) fn station(node: NodeId) -> [u8; 6] {
+    let [a, b, c, d] = node.0.to_be_bytes();
+    [0x02, 0x00, a, b, c, d]
+}
+
+/// The node of a frame's destination, of so many; none for groups and for stations that are not there.
+pub(super) fn destination(frame: &[u8], nodes: u32) -> Option<NodeId> {
+    let [0x02, 0x00, a, b, c, d] = *frame.first_chunk()? else { return None };
+    let node = u32::from_be_bytes([a, b, c, d]);
+    (node < nodes).then_some(NodeId(node))
+}
+
+/// The rank that a frame's source address is the station of.
+pub(super) fn sender(frame: &[u8]) -> Option<u32> {
+    destination(frame.get(6..)?, u32::MAX).map(|node| node.0)
+}
+
+/// The IPv4 address of a rank: 10.0.0.1 for rank 0, and so on.
+pub(super) fn ipv4(rank: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits() + rank)
+}
+
+/// The IPv6 address of a rank: fd00::1 for rank 0, and so on.
+pub(super) fn ipv6(rank: u32) -> Ipv6Addr {
+    Ipv6Addr::from_bits((0xfd00_u128 << 112) + 1 + u128::from(rank))
+}
+
+/// The frame check sequence: CRC-32, its least significant byte first.
+pub(super) fn check_sequence(frame: &[u8]) -> HeaderBytes {
+    HeaderBytes::new(&crc32fast::hash(frame).to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stations_are_nodes() {
+        for node in [0, 1, 255, 256, 65_537] {
+            assert_eq!(destination(&station(NodeId(node)), 70_000), Some(NodeId(node)));
+        }
+        assert_eq!(destination(&station(NodeId(4)), 4), None);
+        assert_eq!(destination(&[0xff; 14], 4), None);
+        assert_eq!(destination(&[2, 0], 4), None);
+    }
+
+    #[test]
+    fn ranks_have_addresses() {
+        assert_eq!([ipv4(0), ipv4(255)].map(|a| a.to_string()), ["10.0.0.1", "10.0.1.0"]);
+        assert_eq!([ipv6(0), ipv6(9)].map(|a| a.to_string()), ["fd00::1", "fd00::a"]);
+    }
+
+    #[test]
+    fn the_check_sequence_is_that_of_ethernet() {
+        // The CRC-32 of "123456789" is 0xcbf43926.
+        assert_eq!(check_sequence(b"123456789").as_slice(), [0x26, 0x39, 0xf4, 0xcb]);
+    }
+}
