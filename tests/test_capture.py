@@ -103,6 +103,46 @@ def test_frames_of_ethernet_are_decoded_as_such(tshark: Callable[..., str], tmp_
     assert found[0][1:] == ["02:ff:00:00:00:01", "02:00:00:00:00:00"]
 
 
+@pytest.mark.parametrize("nic", ["niagara2-niu", "niagara2-neptune"])
+def test_streams_of_tcp_are_followed(tshark: Callable[..., str], tmp_path: Path, nic: str) -> None:
+    sent = bytes(11 * i % 256 for i in range(9000))
+
+    async def main(host: package.Host) -> None:
+        buffer = host.alloc(len(sent))
+        if host.rank == 0:
+            buffer.array[:] = list(sent)
+            await host.send(buffer, to=1, tag=7)
+        else:
+            await host.recv(buffer, source=0, tag=7)
+
+    file = tmp_path / "stream.pcapng"
+    with package.Capture(file):
+        run = package.Cluster(2, nic).run(main)
+    names = [
+        "frame.protocols",
+        "ip.checksum.status",
+        "tcp.checksum.status",
+        "tcp.stream",
+        "ip.src",
+        "tcp.seq",
+        "tcp.payload",
+    ]
+    wanted = [word for name in names for word in ("-e", name)]
+    sums = ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]
+    rows = [row.split("\t") for row in tshark(*sums, "-r", file, "-T", "fields", *wanted).splitlines()]
+    assert {tuple(row[:4]) for row in rows} == {
+        ("eth:ethertype:ip:tcp", "1", "1", "0"),
+        ("eth:ethertype:ip:tcp:data", "1", "1", "0"),
+    }
+    stream: dict[int, bytes] = {int(row[5]): bytes.fromhex(row[6]) for row in rows if row[4] == "10.0.0.1" and row[6]}
+    bytes_ = b"".join(stream[at] for at in sorted(stream))
+    # The message's header, and the message.
+    assert (bytes_[:4], bytes_[28:]) == (b"nice", sent)
+    assert len(rows) == sum(node.socket.frames_sent for node in run.nodes)
+    # Nothing in the streams that Wireshark marks as odd.
+    assert tshark("-r", file, "-Y", "tcp.analysis.flags || _ws.malformed") == ""
+
+
 def test_faults_are_told_and_a_failed_run_is_there(tshark: Callable[..., str], tmp_path: Path) -> None:
     file = tmp_path / "lost.pcapng"
     cluster = package.Cluster(2, "spin-discrete", faults="loss=1")

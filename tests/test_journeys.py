@@ -13,10 +13,10 @@ def test_a_journeys_functions_are_in_their_files() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     begin = text.index("## One message, design by design")
     section = text[begin : text.index("\n## ", begin)]
-    designs = re.findall(r"^On .*`?(?:sPIN|nfp-4000|qnix|apenet-v5)\b", section, re.MULTILINE)
+    designs = re.findall(r"^On .*`?(?:sPIN|nfp-4000|qnix|apenet-v5|niagara2)\b", section, re.MULTILINE)
     steps = STEP.findall(section)
-    assert len(designs) == 4
-    assert len(steps) == section.count("\n| ") - 4
+    assert len(designs) == 5
+    assert len(steps) == section.count("\n| ") - 5
     wrong = []
     for function, name in steps:
         source = (ROOT / name).read_text() if (ROOT / name).is_file() else ""

@@ -1,6 +1,6 @@
 //! Counters of cards: each design has its own, and says what other languages have of them.
 
-use crate::{apenet, nfp, qnix, spin};
+use crate::{apenet, ethernet, nfp, qnix, spin};
 use nicety_host::KernelCounters;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub enum CardCounts {
     Vni(qnix::Statistics),
     /// A card with RDMA.
     Rdma(apenet::Report),
+    /// A card below the kernel's sockets.
+    Socket(ethernet::Report),
 }
 
 /// A card's counters, in its design's own type.

@@ -19,6 +19,8 @@ pub struct Caller<'c> {
     pub cpus: &'c Cpus,
     /// Records the events on the node.
     pub recorder: &'c Recorder,
+    /// The number of the thread on its host: 0 for the program's first.
+    pub thread: u32,
     /// The path of the thread.
     pub path: &'c RefCell<Path>,
 }

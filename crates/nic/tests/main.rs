@@ -7,6 +7,7 @@ mod calls;
 mod commands;
 mod contexts;
 mod delivery;
+mod ethernet;
 mod handlers;
 mod nfp;
 mod pending;

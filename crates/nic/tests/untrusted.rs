@@ -2,6 +2,7 @@
 //! are dropped and counted, and valid ones are processed as before.
 
 mod apenet;
+mod ethernet;
 mod forger;
 mod nfp;
 mod qnix;

@@ -128,6 +128,7 @@ mod tests {
                     "of design nfp has no Portals interface, but processes and channels; name one of design portals"
                 }
                 "apenet" => "of design apenet has no Portals interface, but RDMA; name one of design portals",
+                "ethernet" => "of design ethernet has no Portals interface, but sockets; name one of design portals",
                 _ => {
                     "of design qnix has no Portals interface, but virtual network interfaces; name one of design portals"
                 }
@@ -141,7 +142,17 @@ mod tests {
         let names: Vec<String> = shipped().unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(
             names,
-            ["apenet-6", "apenet-v4", "apenet-v5", "nfp-4000", "qnix", "spin-discrete", "spin-integrated"]
+            [
+                "apenet-6",
+                "apenet-v4",
+                "apenet-v5",
+                "niagara2-neptune",
+                "niagara2-niu",
+                "nfp-4000",
+                "qnix",
+                "spin-discrete",
+                "spin-integrated"
+            ]
         );
     }
 }

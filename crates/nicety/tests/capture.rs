@@ -174,19 +174,20 @@ fn runs_go_into_one_file_and_a_new_capture_makes_it_anew() {
 
 #[test]
 fn every_card_can_be_captured_and_ports_of_ethernet_have_its_frames() {
-    for card in ["spin-integrated", "nfp-4000", "apenet-v5"] {
+    for card in ["spin-integrated", "nfp-4000", "apenet-v5", "niagara2-niu"] {
         let file = Scratch::new(card);
         run_ping_pong(card, &Capture::to(&file.0)).unwrap();
         let found = file.read();
         let sent = |packet: &&Packet| packet.bytes.windows(8).any(|bytes| bytes == b"a packet");
         let packet = found.packets.iter().find(sent).unwrap();
-        if card != "nfp-4000" {
+        if !["nfp-4000", "niagara2-niu"].contains(&card) {
             assert_eq!(found.links[0].2, DataLink::USER0, "{card}");
             continue;
         }
         assert_eq!(found.links[0].2, DataLink::ETHERNET);
         // From the destination's address on, and no checksum between it and the payload.
-        assert_eq!(packet.bytes[..12], [2, 255, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0]);
+        let queue = if card == "nfp-4000" { 255 } else { 0 };
+        assert_eq!(packet.bytes[..12], [2, queue, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0]);
         assert_eq!(packet.bytes.len(), packet.length as usize);
         let length = u16::from_be_bytes([packet.bytes[12], packet.bytes[13]]);
         assert!(length >= 0x600 || usize::from(length) == packet.bytes.len() - 14, "{packet:?}");

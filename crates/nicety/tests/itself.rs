@@ -136,7 +136,7 @@ fn every_operation_can_be_on_itself() {
 // `send` and `recv` behave the same on every card.
 #[test]
 fn a_host_sends_itself_messages_on_every_card() {
-    for card in ["spin-discrete", "spin-integrated", "qnix", "nfp-4000", "apenet-v5"] {
+    for card in ["spin-discrete", "spin-integrated", "qnix", "nfp-4000", "apenet-v5", "niagara2-niu"] {
         for ranks in [1, 2] {
             let ran = run(card, &[], ranks, async |host| {
                 for len in [0, 8, 5000, 70_000] {

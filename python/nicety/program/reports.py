@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from nicety.errors import InputError
 from nicety.shared.reports import (
     ChannelReport,
+    EthernetReport,
     InterfaceReport,
     NodeCounts,
     PortalsReport,
@@ -22,7 +23,13 @@ _R = TypeVar("_R")
 _PARTS: dict[type, dict[str, dict[frozenset[str], type]]] = {}
 """The fields of reports that are reports, as `_parts` has them."""
 
-_NAMES = {PortalsReport: "portals", ChannelReport: "channels", InterfaceReport: "vni", RdmaReport: "rdma"}
+_NAMES = {
+    PortalsReport: "portals",
+    ChannelReport: "channels",
+    InterfaceReport: "vni",
+    RdmaReport: "rdma",
+    EthernetReport: "socket",
+}
 
 
 def told(failure: Mapping[str, Any]) -> str:
@@ -68,6 +75,15 @@ class NodeReport(NodeCounts):
             InputError: where it is of another design.
         """
         return self._of(RdmaReport)
+
+    @property
+    def socket(self) -> EthernetReport:
+        """Counts of an Ethernet card, of the protocols and the threads of its host's kernel.
+
+        Raises:
+            InputError: where it is of another design.
+        """
+        return self._of(EthernetReport)
 
     def _of(self, kind: type[_R]) -> _R:
         if not isinstance(self.card, kind):

@@ -133,13 +133,30 @@ impl Queues {
         }
     }
 
-    /// The code on a thread has ended. Returns who has its CPU then.
+    /// The code on a thread has ended, or is given up wherever it is. Returns who has its CPU then.
     pub(super) fn end(&mut self, thread: usize) -> Option<usize> {
         let state = &mut self.threads[thread];
-        let running = state.phase == Phase::Running;
-        debug_assert!(running || state.phase == Phase::Idle, "code ends on its CPU: {state:?}");
-        (state.phase, state.token) = (Phase::Idle, false);
-        if running { self.next(self.threads[thread].cpu.expect(ALIVE)) } else { None }
+        let phase = std::mem::replace(&mut state.phase, Phase::Idle);
+        state.token = false;
+        state.start = None;
+        match phase {
+            Phase::Idle | Phase::Asleep => None,
+            Phase::Running => self.next(self.threads[thread].cpu.expect(ALIVE)),
+            Phase::Held => {
+                let holding = self.cpus.iter_mut().find(|cpu| cpu.held == Some(thread));
+                holding.expect("a thread that is held is so by a CPU").held = None;
+                None
+            }
+            Phase::Ready => {
+                for cpu in &mut self.cpus {
+                    let before = cpu.ready.len();
+                    cpu.ready.retain(|&waiting| waiting != thread);
+                    self.waiting -= before - cpu.ready.len();
+                    cpu.interrupts.retain(|&waiting| waiting != thread);
+                }
+                None
+            }
+        }
     }
 
     /// How a thread that runs came to, once.
@@ -364,7 +381,7 @@ mod tests {
         fn every_thread_is_in_one_place_and_no_cpu_idles_while_one_waits(
             cpus in 1usize..=4,
             placements in prop::collection::vec((0u8..3, 0usize..4), 1..12),
-            calls in prop::collection::vec((0u8..4, 0usize..12), 0..200),
+            calls in prop::collection::vec((0u8..5, 0usize..12), 0..200),
         ) {
             let mut queues = Queues::new(&SPEC, cpus);
             for (kind, cpu) in placements {
@@ -382,7 +399,7 @@ mod tests {
                     (0, Some(_)) => drop(queues.sleep(thread)),
                     (1, Some(_)) => drop(queues.preempt(thread, true)),
                     (2, Some(_)) => drop(queues.preempt(thread, false)),
-                    (3, Some(_)) => drop(queues.end(thread)),
+                    (3, Some(_)) | (4, _) => drop(queues.end(thread)),
                     (0, None) => queues.begin(thread),
                     _ => drop(queues.wake(thread, Some(0).filter(|_| which % 2 == 0))),
                 }

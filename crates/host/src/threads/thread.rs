@@ -185,7 +185,8 @@ impl Thread {
         }
     }
 
-    /// The code on this thread has ended: it gives up its CPU, and is not woken any more. Other code may begin with a piece.
+    /// The code on this thread has ended, or was dropped: it gives up its CPU, and is not woken any more. Other code may begin
+    /// with a piece.
     pub fn exit(&self) {
         let next = self.threads.0.queues.borrow_mut().end(self.own.number);
         if let Some(next) = next {

@@ -17,14 +17,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The key of receive-side scaling that cards have from the factory, so to speak: that of the verification suite of
-/// Microsoft's specification, which drivers use, too.
-const RSS_KEY: [u8; 40] = [
-    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0,
-    0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
-    0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
-];
-
 /// Counters of an Ethernet card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Statistics {
@@ -34,6 +26,8 @@ pub struct Statistics {
     pub frames_received: u64,
     /// Frames dropped because their receive ring was full.
     pub ring_full: u64,
+    /// Frames dropped because they are longer than a receive buffer.
+    pub too_long: u64,
     /// Frames dropped because their frame check sequence was wrong.
     pub check_errors: u64,
     /// Frames to send for an address that no station has, which go nowhere.
@@ -87,7 +81,7 @@ impl Card {
             nodes,
             port,
             recorder: recorder.clone(),
-            rss: Toeplitz::new(&RSS_KEY),
+            rss: Toeplitz::default(),
             transmit,
             announced: Signal::new(sim),
             fifo: Credits::new(sim, spec.transmit.fifo),
@@ -123,7 +117,7 @@ impl Card {
         MessageId { source: self.node, sequence }
     }
 
-    /// Frames hashed to a ring, as receive-side scaling does: by addresses and ports.
+    /// The hash of a frame's addresses and ports, by which it has its receive channel and its soft ring.
     pub(super) fn hash(&self, frame: &[u8]) -> usize {
         self.rss.frame(frame).unwrap_or(0) as usize
     }

@@ -3,12 +3,15 @@
 use super::card::{Card, Statistics};
 use super::messages::{Messenger, Posted};
 use super::net::Net;
+use super::sockets::Sockets;
 use super::spec::{EthernetSpec, read_ethernet};
-use super::stages;
-use crate::counters::{CardReport, Counters};
-use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
+use super::{stages, wire};
+use crate::counters::{CardCounts, CardReport, Counters};
+use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
 use crate::sections::NodeSpec;
+use crate::text::LISTED;
+use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
 use nicety_kernel::describe;
 use nicety_spec::Reader;
@@ -23,7 +26,7 @@ pub(crate) const DESIGN: &dyn Design = &Ethernet;
 
 struct Ethernet;
 
-/// CPU time of a function group.
+/// What a function group of the kernel or of programs took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "GroupReport")]
 pub struct GroupReport {
@@ -52,26 +55,54 @@ pub struct Report {
     pub dropped: u64,
     /// Frames dropped because too many waited for a kernel thread.
     pub backlog_full: u64,
+    /// Frames by receive channel.
+    pub channels: Vec<u64>,
+    /// Frames by soft ring.
+    pub soft_rings: Vec<u64>,
     /// CPU time by function group.
     pub groups: Vec<GroupReport>,
-    /// Context switches of the host.
+    /// CPU time of all of them, in picoseconds.
+    pub busy_ps: u64,
+    /// System calls.
+    pub system_calls: u64,
+    /// Times that a CPU of the host went over to another thread.
     pub context_switches: u64,
+    /// Threads that were asleep and were woken.
+    pub wakes: u64,
+    /// Times that a thread went on on another CPU than before.
+    pub migrations: u64,
     /// Calls from one CPU of the host to another.
     pub cross_calls: u64,
     /// Interrupts that the host's CPUs took.
     pub interrupts: u64,
 }
 
-impl Counters for Report {}
+impl Counters for Report {
+    fn kernel(&self) -> KernelCounters {
+        let Report { system_calls: calls, interrupts, wakes, .. } = *self;
+        KernelCounters { calls, interrupts, wakes, ..KernelCounters::default() }
+    }
+
+    fn counts(&self) -> Option<CardCounts> {
+        Some(CardCounts::Socket(self.clone()))
+    }
+}
 
 /// An Ethernet card, and the network of its host.
 pub struct Node {
     net: Rc<Net>,
-    messenger: Messenger,
+    messenger: Rc<Messenger>,
+    sockets: Rc<Sockets>,
 }
 
 impl Node {
-    fn report(&self) -> Report {
+    /// The sockets of the host's programs.
+    pub const fn sockets(&self) -> &Rc<Sockets> {
+        &self.sockets
+    }
+
+    /// The counters so far.
+    pub fn report(&self) -> Report {
         let net = &self.net;
         let account: Account = net.threads.account();
         let group = |group: Group| {
@@ -90,8 +121,14 @@ impl Node {
             retransmissions: stack.counters().retransmissions,
             dropped: stack.counters().dropped.iter().sum(),
             backlog_full: net.rings.iter().map(|ring| ring.dropped.get()).sum(),
+            channels: net.card.receive.iter().map(|ring| ring.frames.get()).collect(),
+            soft_rings: net.rings.iter().map(|ring| ring.taken.get()).collect(),
             groups: Group::ALL.map(group).to_vec(),
+            busy_ps: account.busy().ps(),
+            system_calls: net.system_calls.get(),
             context_switches: account.context_switches,
+            wakes: account.wakes,
+            migrations: account.migrations,
             cross_calls: account.cross_calls,
             interrupts: account.interrupts,
         }
@@ -118,6 +155,21 @@ impl Design for Ethernet {
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
         Arc::new(read_ethernet(reader))
     }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn design::Card>)| card.of::<Node>().ok().map(|node| (*rank, node));
+        let facts: Vec<(u32, String)> = cards
+            .iter()
+            .filter_map(own)
+            .flat_map(|(rank, node)| node.messenger.unreceived().into_iter().map(move |fact| (rank, fact)))
+            .collect();
+        let line = |(rank, fact): &(u32, String)| format!("\n  note: at rank {rank}, {fact}");
+        let mut text: String = facts.iter().take(LISTED).map(line).collect();
+        if let more @ 1.. = facts.len().saturating_sub(LISTED) {
+            text += &format!("\n  note: and {more} more like that");
+        }
+        text
+    }
 }
 
 impl OfDesign for EthernetSpec {
@@ -137,12 +189,17 @@ impl CardSpec for EthernetSpec {
         "TCP over Ethernet".to_owned()
     }
 
+    fn link_layer(&self) -> LinkLayer {
+        LinkLayer::Ethernet { checksum: wire::CHECK_SEQUENCE }
+    }
+
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
         let Seat { sim, nodes, memory, port, recorder, .. } = seat;
         let card = Card::install(sim, self.clone(), memory, port, nodes, recorder)?;
-        let net = Net::start(sim, self, card);
-        let messenger = Messenger::start(&net, memory);
-        Ok(Rc::new(Node { net, messenger }))
+        let net = Net::start(sim, self, card)?;
+        let messenger = Messenger::start(&net, memory)?;
+        let sockets = Rc::new(Sockets::new(&net));
+        Ok(Rc::new(Node { net, messenger, sockets }))
     }
 }
 
@@ -159,13 +216,18 @@ impl design::Card for Node {
         CardReport::new(Node::report(self))
     }
 
+    fn unusable(&self) -> u64 {
+        self.net.card.statistics().check_errors
+    }
+
     fn is_reliable(&self) -> Option<bool> {
         Some(true)
     }
 
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
         Box::pin(async move {
-            caller.timed("send", async |path: &mut _| self.messenger.send(message, path).await).await
+            let send = async |path: &mut _| self.messenger.send(caller.thread, message, path).await;
+            caller.timed("send", send).await
         })
     }
 
@@ -185,7 +247,7 @@ impl design::Card for Node {
         let posted: Rc<Posted> = posted.of();
         Box::pin(async move {
             let what = posted.what();
-            let wait = async |path: &mut _| self.messenger.received(&posted, path).await;
+            let wait = async |path: &mut _| self.messenger.received(caller.thread, &posted, path).await;
             describe(move || what.clone(), caller.timed("wait for a receive", wait)).await
         })
     }

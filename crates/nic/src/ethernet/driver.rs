@@ -10,6 +10,8 @@ use std::rc::Rc;
 
 /// Lines of a received frame that the driver and the stack look at: descriptor, buffer's head, headers.
 const HEADER_LINES: u64 = 3;
+/// Lines of a channel's state in the driver: the ring's indices and counters.
+const STATE_LINES: u64 = 4;
 
 impl Net {
     /// Starts the threads of interrupts, those of receive channels spread over as many CPUs as the spec says.
@@ -20,6 +22,7 @@ impl Net {
             let (card, woken) = (self.card.clone(), handler.clone());
             ring.coalescing.connect(move |_| {
                 let (card, woken) = (card.clone(), woken.clone());
+                card.count(|counted| counted.receive_interrupts += 1);
                 card.sim.clone().spawn(async move {
                     card.interrupt().await;
                     woken.interrupt();
@@ -37,7 +40,7 @@ impl Net {
     /// The handler of a receive channel's interrupts.
     async fn serve_received(self: Rc<Net>, number: usize, thread: Thread) {
         let ring = &self.card.receive[number];
-        let state = Data::new(4);
+        let state = Data::new(STATE_LINES);
         loop {
             thread.sleep().await;
             let mut handler = Path::clock(self.sim.now());
@@ -116,17 +119,20 @@ impl Net {
     ) {
         let number = self.card.hash(frame) % self.card.transmit.len();
         let ring = &self.card.transmit[number];
-        while ring.is_full() {
-            ring.waiting.borrow_mut().push_back(thread.clone());
-            thread.sleep().await;
-            path.advance(stages::RING_QUEUED, self.sim.now());
-        }
         let touched = [&ring.data];
-        let piece = Piece::new(Group::Driver, self.spec.driver.transmit).touching(&touched);
-        thread.run(piece, stages::DRIVER_OUT, path).await;
-        if ring.is_full() {
-            // Another thread was quicker.
-            return Box::pin(self.send(thread, frame, needs_checksum, path)).await;
+        loop {
+            let _waiting = ring.waiting.enter(thread);
+            while ring.is_full() {
+                ring.wanted.set(true);
+                thread.sleep().await;
+                path.advance(stages::RING_QUEUED, self.sim.now());
+            }
+            let piece = Piece::new(Group::Driver, self.spec.driver.transmit).touching(&touched);
+            thread.run(piece, stages::DRIVER_OUT, path).await;
+            // Another thread may have been quicker.
+            if !ring.is_full() {
+                break;
+            }
         }
         let bytes = self.spec.registers.bytes;
         let (bus, start) = (self.card.dma.bus(), self.sim.now());
@@ -143,13 +149,12 @@ impl Net {
     /// The handler of a transmit channel's interrupts: those who wait for descriptors look again.
     async fn serve_sent(self: Rc<Net>, number: usize, thread: Thread) {
         let ring = &self.card.transmit[number];
-        let state = Data::new(4);
+        let state = Data::new(STATE_LINES);
         loop {
             thread.sleep().await;
             let mut path = Path::clock(self.sim.now());
             self.begin_interrupt(&thread, &state, &mut path).await;
-            let waiting: Vec<Thread> = ring.waiting.borrow_mut().drain(..).collect();
-            for waits in waiting {
+            for waits in ring.waiting.all() {
                 thread.wake(&waits, &mut path).await;
             }
         }

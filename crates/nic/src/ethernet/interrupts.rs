@@ -8,6 +8,9 @@ use nicety_kernel::Sim;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+/// What an interrupt of a channel does, by the channel's number.
+type Raise = Box<dyn Fn(usize)>;
+
 /// The interrupt of a channel.
 pub(super) struct Coalescing(Rc<Inner>);
 
@@ -21,7 +24,7 @@ struct Inner {
     frames: Cell<u64>,
     /// Counts interrupts and armings, so that a timer knows whether it is still the one.
     era: Cell<u64>,
-    raise: RefCell<Option<Box<dyn Fn(usize)>>>,
+    raise: RefCell<Option<Raise>>,
 }
 
 impl Coalescing {

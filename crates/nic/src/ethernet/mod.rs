@@ -6,10 +6,11 @@
 //! | `interrupts.rs` | coalescing |
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
 //! | `softrings.rs` | kernel threads that run the protocols for frames that have come |
+//! | `waiters.rs`, `programs.rs` | threads that wait, and those of programs |
 //! | `net.rs` | the host's network: the stack, timers, who waits for what |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
-//! | `sockets.rs` | a thread's calls |
-//! | `messages.rs` | `send` and `recv` over connections |
+//! | `sockets/` | sockets, and the calls of programs on them |
+//! | `messages/` | `send` and `recv` over connections |
 //! | `design.rs` | the card behind the design seam |
 //!
 //! # The steps of a byte
@@ -31,17 +32,20 @@ mod driver;
 mod interrupts;
 mod messages;
 mod net;
+mod programs;
 mod receive;
 mod sockets;
 mod softrings;
 mod spec;
 pub mod stages;
 mod transmit;
+mod waiters;
 mod wire;
 
 pub use card::Statistics;
 pub(crate) use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
+pub use sockets::{Setting, SocketError, SocketKind, Sockets};
 pub use spec::{
     DriverSpec, EthernetSpec, FramesSpec, InterruptsSpec, MessagesSpec, ReceiveSpec, RegistersSpec,
     SocketsSpec, StackCosts, TcpSpec, TransmitSpec,

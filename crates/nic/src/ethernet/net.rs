@@ -1,16 +1,20 @@
 //! A host's network: the stack, the kernel threads that run it, and who waits for what.
 
 use super::card::Card;
+use super::programs::Programs;
 use super::softrings::SoftRing;
 use super::spec::EthernetSpec;
+use super::waiters::Waiters;
 use super::{stages, wire};
+use crate::design::CardError;
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
 use nicety_kernel::{Either, Signal, Sim, race};
-use nicety_stack::{ConnectionId, Error, Event, ListenerId, Network, Source, Stack, StackSpec};
+use nicety_stack::{
+    Arrival, ConnectionId, DatagramId, Error, Event, LEAST_MTU_V6, ListenerId, Network, Source, Stack, StackSpec,
+};
 use nicety_types::{MessageId, NodeId, Path, Time};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,16 +25,31 @@ pub(super) const NO_FRAME: u64 = u64::MAX;
 pub(super) struct Connection {
     /// Its lines in caches.
     pub(super) data: Data,
-    /// The thread that waits to read, or may.
-    pub(super) reader: RefCell<Option<Thread>>,
-    /// The thread that waits to write, or may.
-    pub(super) writer: RefCell<Option<Thread>>,
+    /// Threads that wait to read.
+    pub(super) readers: Waiters,
+    /// Threads that wait to write, or until it is established.
+    pub(super) writers: Waiters,
+    /// Whether it is one of those that [`Net::watcher`] waits for.
+    pub(super) watched: Cell<bool>,
     /// Up to what the stack has done with the last frame.
     pub(super) path: RefCell<Path>,
     /// Whether it is established.
     pub(super) connected: Cell<bool>,
     /// Why it is over.
     pub(super) failed: Cell<Option<Error>>,
+}
+
+/// A listener's or a datagram socket's state in the kernel.
+#[derive(Default)]
+pub(super) struct Waited {
+    /// Threads that wait for a connection or a datagram.
+    pub(super) readers: Waiters,
+    /// Threads that wait for room.
+    pub(super) writers: Waiters,
+    /// Whether it is one of those that [`Net::watcher`] waits for.
+    pub(super) watched: Cell<bool>,
+    /// Up to what the stack has done with the last frame for it.
+    pub(super) path: RefCell<Option<Path>>,
 }
 
 /// The network of a host.
@@ -41,11 +60,15 @@ pub(super) struct Net {
     pub(super) threads: Threads,
     pub(super) stack: RefCell<Stack>,
     pub(super) rings: Vec<SoftRing>,
-    connections: RefCell<BTreeMap<ConnectionId, Rc<Connection>>>,
-    /// Threads that wait for connections to accept.
-    pub(super) listeners: RefCell<BTreeMap<ListenerId, Thread>>,
+    pub(super) programs: Rc<Programs>,
+    connections: RefCell<FxHashMap<ConnectionId, Rc<Connection>>>,
+    pub(super) listeners: RefCell<FxHashMap<ListenerId, Rc<Waited>>>,
+    pub(super) datagrams: RefCell<FxHashMap<DatagramId, Rc<Waited>>>,
+    /// A thread that waits for any of several sockets.
+    pub(super) watcher: RefCell<Option<Thread>>,
     /// Ranks whose stations the stack knows.
     known: RefCell<FxHashSet<u32>>,
+    pub(super) system_calls: Cell<u64>,
     /// When the timer's thread is to run.
     due: Cell<Option<Time>>,
     due_sooner: Signal,
@@ -53,21 +76,29 @@ pub(super) struct Net {
 
 impl Net {
     /// Starts the kernel's threads: those of interrupts, soft rings and timers.
-    pub(super) fn start(sim: &Sim, spec: Arc<EthernetSpec>, card: Rc<Card>) -> Rc<Net> {
+    ///
+    /// # Errors
+    /// When there can be no stack with this spec.
+    pub(super) fn start(sim: &Sim, spec: Arc<EthernetSpec>, card: Rc<Card>) -> Result<Rc<Net>, CardError> {
         let threads = Threads::new(sim, spec.threads, spec.cpus);
         let node = card.node;
-        let stack = Stack::new(stack_spec(&spec, sim, node)).expect("the spec was checked when it was read");
+        let stack = Stack::new(stack_spec(&spec, node, sim.rng("network stack").next_u64()));
+        let stack = stack.map_err(|error| CardError::Input(format!("the protocols of this host: {error}")))?;
         let rings =
             (0..spec.stack.rings).map(|_| SoftRing::new(threads.thread(Placement::Anywhere))).collect();
         let net = Rc::new(Net {
             sim: sim.clone(),
             card,
+            programs: Programs::start(sim, &threads),
             threads,
             stack: RefCell::new(stack),
             rings,
             connections: RefCell::default(),
             listeners: RefCell::default(),
+            datagrams: RefCell::default(),
+            watcher: RefCell::default(),
             known: RefCell::default(),
+            system_calls: Cell::new(0),
             due: Cell::new(None),
             due_sooner: Signal::new(sim),
             spec,
@@ -79,7 +110,7 @@ impl Net {
         let timer = net.threads.thread(Placement::Anywhere);
         sim.spawn(net.clone().watch_time(timer.clone()));
         sim.spawn(net.clone().serve_timer(timer));
-        net
+        Ok(net)
     }
 
     /// Does something with the stack at this instant.
@@ -105,8 +136,9 @@ impl Net {
         let lines = self.spec.stack.lines;
         let connection = Rc::new(Connection {
             data: Data::new(lines),
-            reader: RefCell::default(),
-            writer: RefCell::default(),
+            readers: Waiters::default(),
+            writers: Waiters::default(),
+            watched: Cell::new(false),
             path: RefCell::new(Path::clock(self.sim.now())),
             connected: Cell::new(false),
             failed: Cell::new(None),
@@ -121,19 +153,26 @@ impl Net {
         loop {
             let event = self.stack.borrow_mut().next_event();
             let Some(event) = event else { break };
-            for woken in self.changed(event, path) {
-                thread.wake(&woken, &mut path.clone()).await;
-            }
+            let woken = self.changed(event, path);
+            self.wake(thread, woken, path).await;
         }
         self.output(thread, path).await;
         self.set_timer();
+    }
+
+    /// Wakes threads; the path goes on beside that.
+    pub(super) async fn wake(&self, thread: &Thread, woken: Vec<Thread>, path: &Path) {
+        for other in woken {
+            thread.wake(&other, &mut path.clone()).await;
+        }
     }
 
     /// A socket has changed. Returns the threads to wake.
     fn changed(&self, event: Event, path: &Path) -> Vec<Thread> {
         match event {
             Event::Incoming(listener) => {
-                self.listeners.borrow().get(&listener).cloned().into_iter().collect()
+                let listener = self.listeners.borrow().get(&listener).cloned();
+                listener.map_or_else(Vec::new, |listener| self.readable(&listener, path))
             }
             Event::Connected(id) => self.over(id, path, |connection| connection.connected.set(true)),
             Event::Finished(id) => self.over(id, path, |_| {}),
@@ -156,8 +195,22 @@ impl Net {
         let Some(connection) = connections.get(&id) else { return Vec::new() };
         change(connection);
         connection.path.replace(path.clone());
-        let threads = [&connection.reader, &connection.writer].map(|thread| thread.borrow().clone());
-        threads.into_iter().flatten().collect()
+        let mut threads = [connection.readers.all(), connection.writers.all()].concat();
+        threads.extend(self.watcher(&connection.watched));
+        threads
+    }
+
+    /// The thread that watches a socket, if one does.
+    fn watcher(&self, watched: &Cell<bool>) -> Option<Thread> {
+        self.watcher.borrow().clone().filter(|_| watched.get())
+    }
+
+    /// Something has come for a listener or a datagram socket. Returns the threads to wake.
+    fn readable(&self, socket: &Waited, path: &Path) -> Vec<Thread> {
+        socket.path.replace(Some(path.clone()));
+        let mut threads = socket.readers.all();
+        threads.extend(self.watcher(&socket.watched));
+        threads
     }
 
     /// Sends the frames that the stack has ready.
@@ -183,12 +236,19 @@ impl Net {
                 thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_OUT, path).await;
                 self.send(thread, &frame, out.needs_checksum, path).await;
             }
+            self.wake(thread, self.emptied(source), path).await;
         }
     }
 
     /// Lines of so many bytes.
     pub(super) fn lines(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.spec.threads.caches.line)
+    }
+
+    /// Datagrams have left. Returns the threads to wake.
+    fn emptied(&self, source: Source) -> Vec<Thread> {
+        let Source::Datagram(id) = source else { return Vec::new() };
+        self.datagrams.borrow().get(&id).map_or_else(Vec::new, |socket| socket.writers.all())
     }
 
     /// Sets the timer to what the stack has to do next.
@@ -225,29 +285,47 @@ impl Net {
         }
     }
 
-    /// So many bytes more can be read from, and written to, a connection. Returns the threads to wake.
-    pub(super) fn available(
-        &self,
-        id: ConnectionId,
-        readable: usize,
-        writable: usize,
-        path: &Path,
-    ) -> Vec<Thread> {
-        let Some(connection) = self.connection(id) else { return Vec::new() };
-        let mut threads = Vec::new();
-        if readable > 0 {
-            connection.path.replace(path.clone());
-            threads.extend(connection.reader.borrow().clone());
+    /// A frame has changed a socket. Returns the threads to wake: those that read, and those that write, where there is as much
+    /// room as wakes them.
+    pub(super) fn arrived(&self, arrival: &Arrival, path: &Path) -> Vec<Thread> {
+        match arrival.source {
+            Source::Connection(id) => {
+                let Some(connection) = self.connection(id) else { return Vec::new() };
+                let mut threads = Vec::new();
+                if arrival.readable > 0 {
+                    connection.path.replace(path.clone());
+                    threads = connection.readers.all();
+                    threads.extend(self.watcher(&connection.watched));
+                }
+                if arrival.acknowledged > 0 && self.has_room(id) {
+                    threads.extend(connection.writers.all());
+                }
+                threads
+            }
+            Source::Datagram(id) => {
+                let socket = self.datagrams.borrow().get(&id).cloned();
+                socket.map_or_else(Vec::new, |socket| self.readable(&socket, path))
+            }
+            Source::Host => Vec::new(),
         }
-        if writable > 0 {
-            threads.extend(connection.writer.borrow().clone());
-        }
-        threads
+    }
+
+    /// Whether a connection's send buffer has so much room that one who waits for it is woken.
+    pub(super) fn has_room(&self, id: ConnectionId) -> bool {
+        let stack = self.stack.borrow();
+        let (room, used) = (stack.writable(id).unwrap_or(0), stack.unacknowledged(id).unwrap_or(0));
+        room as u64 * 100 >= (room + used) as u64 * self.spec.sockets.wake_room
+    }
+
+    /// Forgets a connection whose handle was given back. Returns those who waited for it.
+    pub(super) fn forget(&self, id: ConnectionId) -> Vec<Thread> {
+        let known = self.connections.borrow_mut().remove(&id);
+        known.map_or_else(Vec::new, |state| [state.readers.all(), state.writers.all()].concat())
     }
 
     /// Makes a rank's station known, as a network's administrator does who enters all of them by hand.
     pub(super) fn know(&self, rank: u32) {
-        if rank >= self.card.nodes || !self.known.borrow_mut().insert(rank) {
+        if rank >= self.card.nodes || rank == self.card.node.0 || !self.known.borrow_mut().insert(rank) {
             return;
         }
         let mac = wire::station(NodeId(rank));
@@ -257,21 +335,35 @@ impl Net {
     }
 }
 
-fn stack_spec(spec: &EthernetSpec, sim: &Sim, node: NodeId) -> StackSpec {
+/// What the stack of a node is told.
+pub(super) fn stack_spec(spec: &EthernetSpec, node: NodeId, seed: u64) -> StackSpec {
     let EthernetSpec { frames, sockets, tcp, .. } = spec;
     StackSpec {
         mac: wire::station(node),
         ipv4: Some(Network { address: wire::ipv4(node.0), prefix: 8, gateway: None }),
-        ipv6: Some(Network { address: wire::ipv6(node.0), prefix: 64, gateway: None }),
+        // As operating systems do, the host goes without IPv6 where its packets have no room for it.
+        ipv6: (frames.mtu as usize >= LEAST_MTU_V6).then_some(Network {
+            address: wire::ipv6(node.0),
+            prefix: 64,
+            gateway: None,
+        }),
         mtu: frames.mtu as usize,
+        initial_rto: tcp.initial_rto,
         min_rto: tcp.min_rto,
+        max_rto: tcp.max_rto,
         delayed_ack: Some(tcp.delayed_ack),
         timeout: tcp.timeout,
+        time_wait: tcp.time_wait,
+        initial_window: tcp.initial_window,
+        congestion: tcp.congestion,
+        sack: tcp.sack,
+        loss_probe: tcp.sack,
         send_buffer: sockets.send_buffer as usize,
         receive_buffer: sockets.receive_buffer as usize,
         connections: sockets.connections as usize,
+        memory: sockets.memory as usize,
         checksum_offload: frames.checksums,
-        seed: sim.rng("network stack").next_u64(),
+        seed,
         ..StackSpec::default()
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct ReceiveRing {
     /// Buffers used so far, and of these, those that the driver has given back.
     used: Cell<u64>,
     given_back: Cell<u64>,
+    /// Frames that have come, those without a buffer not.
+    pub(super) frames: Cell<u64>,
     /// Frames whose completions are in host memory.
     pub(super) arrived: RefCell<VecDeque<Arrived>>,
     pub(super) coalescing: Coalescing,
@@ -58,6 +60,7 @@ impl ReceiveRing {
             completion,
             used: Cell::new(0),
             given_back: Cell::new(0),
+            frames: Cell::new(0),
             arrived: RefCell::default(),
             coalescing,
         })
@@ -70,6 +73,7 @@ impl ReceiveRing {
             return None;
         }
         self.used.set(used + 1);
+        self.frames.set(self.frames.get() + 1);
         let slot = used % self.entries;
         Some((
             self.buffers.address() + slot * self.buffer,
@@ -87,8 +91,13 @@ impl Card {
     /// Frames from the link.
     pub(super) async fn serve_port(self: Rc<Card>) {
         loop {
-            let packet = self.port.receive().await.open();
-            self.clone().take(packet).await;
+            let packet = self.port.receive().await;
+            if packet.is_control() {
+                // No station sends any.
+                self.count(|counted| counted.check_errors += 1);
+                continue;
+            }
+            self.clone().take(packet.open()).await;
             self.port.free_slot();
         }
     }
@@ -114,7 +123,12 @@ impl Card {
         let ring = &self.receive[number];
         let bytes = frame.len() as u64;
         let verified = self.spec.frames.checksums && is_right(&frame);
-        let Some((address, completion)) = ring.take().filter(|_| bytes <= ring.buffer) else {
+        if bytes > ring.buffer {
+            self.count(|counted| counted.too_long += 1);
+            self.recorder.message_matched(message, self.sim.now(), "too long");
+            return;
+        }
+        let Some((address, completion)) = ring.take() else {
             self.count(|counted| counted.ring_full += 1);
             self.recorder.message_matched(message, self.sim.now(), "ring full");
             return;
@@ -140,15 +154,14 @@ impl Card {
         });
     }
 
-    /// An interrupt of a receive channel crosses the bus. Returns when it is at the host.
+    /// An interrupt crosses the bus, behind what was written before it. Returns when it is at the host.
     pub(super) async fn interrupt(&self) {
-        self.count(|counted| counted.receive_interrupts += 1);
         let seen = self.dma.bus().post(Notice::Event, Path::clock(self.sim.now()));
         self.sim.until(seen.at()).await;
     }
 }
 
-/// Whether the checksums of a frame are right, as far as it has any.
+/// Whether a frame has an IP packet whose checksums are right, as far as it has any.
 fn is_right(frame: &[u8]) -> bool {
     let ip = Parsed::read(frame).ok().and_then(|parsed| parsed.ip);
     ip.is_some_and(|ip| nicety_stack::verify(frame, &ip))

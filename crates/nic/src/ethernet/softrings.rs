@@ -23,13 +23,15 @@ pub(super) struct Frame {
 pub(super) struct SoftRing {
     pub(super) thread: Thread,
     frames: RefCell<VecDeque<Frame>>,
+    /// Frames that have come, those that were dropped not.
+    pub(super) taken: Cell<u64>,
     /// Frames dropped because as many waited as may.
     pub(super) dropped: Cell<u64>,
 }
 
 impl SoftRing {
     pub(super) fn new(thread: Thread) -> SoftRing {
-        SoftRing { thread, frames: RefCell::default(), dropped: Cell::new(0) }
+        SoftRing { thread, frames: RefCell::default(), taken: Cell::new(0), dropped: Cell::new(0) }
     }
 
     /// Adds a frame, if fewer than `most` wait; else it is dropped. Returns whether it was added.
@@ -38,6 +40,7 @@ impl SoftRing {
         let fits = frames.len() < most;
         if fits {
             frames.push_back(frame);
+            self.taken.set(self.taken.get() + 1);
         } else {
             self.dropped.set(self.dropped.get() + 1);
         }
@@ -75,15 +78,14 @@ impl Net {
             self.know(rank);
         }
         let arrival = self.with(|stack, now| stack.receive(now, &bytes, status));
-        if let Source::Connection(id) = arrival.source {
-            if let Some(state) = self.connection(id) {
-                let touched = [&state.data];
-                thread.run(Piece::new(Group::Stack, 0).touching(&touched), stages::STACK_IN, &mut path).await;
-            }
-            for woken in self.available(id, arrival.readable, arrival.acknowledged, &path) {
-                thread.wake(&woken, &mut path.clone()).await;
-            }
+        if let Source::Connection(id) = arrival.source
+            && let Some(state) = self.connection(id)
+        {
+            let touched = [&state.data];
+            thread.run(Piece::new(Group::Stack, 0).touching(&touched), stages::STACK_IN, &mut path).await;
         }
+        let woken = self.arrived(&arrival, &path);
+        self.wake(thread, woken, &path).await;
         thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_IN, &mut path.clone()).await;
         self.follow(thread, &mut path).await;
     }

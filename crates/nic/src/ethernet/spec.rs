@@ -4,7 +4,9 @@ use crate::sections::{NodeSpec, read_bus, read_node, read_threads};
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_spec::{Reader, Section};
-use nicety_types::Duration;
+use nicety_stack::{CongestionControl, Stack};
+use super::net::stack_spec;
+use nicety_types::{Duration, NodeId};
 
 /// An Ethernet card.
 #[derive(Clone, Debug)]
@@ -145,19 +147,35 @@ pub struct SocketsSpec {
     pub send_buffer: u64,
     /// Bytes of a socket's receive buffer.
     pub receive_buffer: u64,
+    /// Room in a send buffer from which on a thread that waits for it is woken, in percent of the buffer.
+    pub wake_room: u64,
     /// Connections of a host.
     pub connections: u64,
+    /// Bytes of all connections' buffers.
+    pub memory: u64,
 }
 
 /// TCP's times.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpSpec {
+    /// The retransmission timeout before a round trip was measured.
+    pub initial_rto: Duration,
     /// The least retransmission timeout.
     pub min_rto: Duration,
+    /// The longest.
+    pub max_rto: Duration,
     /// How long the acknowledgement of a single segment waits for another.
     pub delayed_ack: Duration,
     /// How long a connection goes on without a sign of its peer.
     pub timeout: Duration,
+    /// How long the end that closed first waits for late segments.
+    pub time_wait: Duration,
+    /// Segments that a connection begins with.
+    pub initial_window: u32,
+    /// How the congestion window grows and shrinks.
+    pub congestion: CongestionControl,
+    /// Whether selective acknowledgements are offered and used.
+    pub sack: bool,
 }
 
 /// Messages of `send` and `recv`.
@@ -236,13 +254,28 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         copy: instructions(&s, "copy", "copying a line between kernel and user"),
         send_buffer: s.size("send_buffer", 1 << 10..=1 << 28, "a socket's send buffer"),
         receive_buffer: s.size("receive_buffer", 1 << 10..=1 << 28, "a socket's receive buffer"),
+        wake_room: s.count(
+            "wake_room",
+            1..=100,
+            "room in a send buffer that wakes a thread that waits for it, in percent",
+        ),
         connections: s.count("connections", 1..=1 << 20, "connections of a host"),
+        memory: s.size("memory", 1 << 20..=1 << 40, "buffers of all connections of a host"),
     };
     let s = reader.section("tcp");
     let tcp = TcpSpec {
+        initial_rto: s.time("initial_rto", "retransmission timeout before a round trip was measured"),
         min_rto: s.time("min_rto", "least retransmission timeout"),
+        max_rto: s.time("max_rto", "longest retransmission timeout"),
         delayed_ack: s.time("delayed_ack", "how long the acknowledgement of a single segment waits"),
         timeout: s.time("timeout", "how long a connection goes on without a sign of its peer"),
+        time_wait: s.time("time_wait", "how long the end that closed first waits for late segments"),
+        initial_window: s.count("initial_window", 1..=1000, "segments that a connection begins with") as u32,
+        congestion: match s.choice("congestion", &["reno", "cubic"], "how the congestion window grows and shrinks") {
+            "cubic" => CongestionControl::Cubic,
+            _ => CongestionControl::Reno,
+        },
+        sack: s.flag("sack", "whether selective acknowledgements are offered and used"),
     };
     let s = reader.section("messages");
     let messages = MessagesSpec {
@@ -253,7 +286,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         ),
         match_: instructions(&s, "match", "the library's work for a message, at either end"),
     };
-    EthernetSpec {
+    let spec = EthernetSpec {
         node,
         bus,
         threads,
@@ -268,8 +301,15 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         sockets,
         tcp,
         messages,
+    };
+    if let Err(error) = Stack::new(stack_spec(&spec, NodeId(0), 0)) {
+        let text = error.to_string();
+        let key = text.split(':').next().unwrap_or_default();
+        reader.section("tcp").refuse(key, &text, "see docs/parts/stack.md");
     }
+    spec
 }
+
 
 /// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
 pub(super) const HEADERS: u64 = 18;

@@ -4,6 +4,7 @@ use super::card::Card;
 use super::spec::EthernetSpec;
 use super::{stages, wire};
 use nicety_fabric::{Channel, HeaderBytes, Label, Packet};
+use super::waiters::Waiters;
 use nicety_host::threads::{Data, Thread};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_kernel::Permit;
@@ -21,6 +22,9 @@ pub(super) struct Job {
     path: Path,
 }
 
+/// Lines of a ring that its users touch for each frame: the descriptor, the indices, the lock.
+const RING_LINES: u64 = 4;
+
 /// A ring of a transmit channel.
 pub(super) struct TransmitRing {
     descriptors: Allocation,
@@ -32,8 +36,11 @@ pub(super) struct TransmitRing {
     used: Cell<u64>,
     freed: Cell<u64>,
     announced: RefCell<VecDeque<Job>>,
-    /// Threads that wait for a free descriptor, and the one that the card's interrupt wakes for them.
-    pub(super) waiting: RefCell<VecDeque<Thread>>,
+    /// Threads that wait for a free descriptor.
+    pub(super) waiting: Waiters,
+    /// Whether the driver wants an interrupt when the next descriptor is free.
+    pub(super) wanted: Cell<bool>,
+    /// The handler of that interrupt.
     pub(super) handler: RefCell<Option<Thread>>,
     /// The ring's lines in the caches of those that fill it.
     pub(super) data: Data,
@@ -50,9 +57,10 @@ impl TransmitRing {
             used: Cell::new(0),
             freed: Cell::new(0),
             announced: RefCell::default(),
-            waiting: RefCell::default(),
+            waiting: Waiters::default(),
+            wanted: Cell::new(false),
             handler: RefCell::default(),
-            data: Data::new(4),
+            data: Data::new(RING_LINES),
         })
     }
 
@@ -202,12 +210,12 @@ impl Card {
             card.sim.until(seen.at()).await;
             let channel = &card.transmit[ring];
             channel.freed.set(channel.freed.get() + 1);
-            let waits = !channel.waiting.borrow().is_empty();
-            if let Some(handler) =
-                channel.handler.borrow().as_ref().filter(|handler| waits && handler.is_asleep())
-            {
+            if channel.wanted.take() {
                 card.count(|counted| counted.transmit_interrupts += 1);
-                handler.interrupt();
+                card.interrupt().await;
+                if let Some(handler) = &*channel.handler.borrow() {
+                    handler.interrupt();
+                }
             }
         });
     }

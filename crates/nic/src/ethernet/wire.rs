@@ -2,10 +2,14 @@
 
 use nicety_fabric::HeaderBytes;
 use nicety_types::NodeId;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of the shortest frame, without its check sequence (IEEE 802.3, 4A.4.2).
 pub(super) const SHORTEST: usize = 60;
+/// Bytes of the check sequence, the header of a frame on the link.
+pub(super) const CHECK_SEQUENCE: usize = 4;
+/// The last rank with an address in 10.0.0.0/8, whose last address is a broadcast.
+const MOST_RANK: u32 = (1 << 24) - 3;
 
 /// The address of a node's station: locally administered, with the node's number.
 pub(super) fn station(node: NodeId) -> [u8; 6] {
@@ -35,6 +39,20 @@ pub(super) fn ipv6(rank: u32) -> Ipv6Addr {
     Ipv6Addr::from_bits((0xfd00_u128 << 112) + 1 + u128::from(rank))
 }
 
+/// The rank whose address this is, in a network as large as can be.
+pub(super) fn rank(address: IpAddr) -> Option<u32> {
+    match address {
+        IpAddr::V4(address) => {
+            let rank = address.to_bits().checked_sub(ipv4(0).to_bits())?;
+            (rank <= MOST_RANK).then_some(rank)
+        }
+        IpAddr::V6(address) => {
+            let rank = u32::try_from(address.to_bits().checked_sub(ipv6(0).to_bits())?).ok()?;
+            (rank <= MOST_RANK).then_some(rank)
+        }
+    }
+}
+
 /// The frame check sequence: CRC-32, its least significant byte first.
 pub(super) fn check_sequence(frame: &[u8]) -> HeaderBytes {
     HeaderBytes::new(&crc32fast::hash(frame).to_le_bytes())
@@ -58,6 +76,12 @@ mod tests {
     fn ranks_have_addresses() {
         assert_eq!([ipv4(0), ipv4(255)].map(|a| a.to_string()), ["10.0.0.1", "10.0.1.0"]);
         assert_eq!([ipv6(0), ipv6(9)].map(|a| a.to_string()), ["fd00::1", "fd00::a"]);
+        for of in [0, 9, 70_000, MOST_RANK] {
+            assert_eq!([ipv4(of).into(), ipv6(of).into()].map(rank), [Some(of); 2]);
+        }
+        for other in ["10.0.0.0", "10.255.255.255", "9.255.255.255", "fd00::", "fd00::1:0:0:1"] {
+            assert_eq!(rank(other.parse().unwrap()), None, "{other}");
+        }
     }
 
     #[test]

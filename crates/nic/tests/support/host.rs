@@ -66,6 +66,6 @@ impl Host {
     }
 
     fn caller<'c>(&'c self, path: &'c RefCell<Path>) -> Caller<'c> {
-        Caller { sim: &self.sim, cpus: &self.cpus, recorder: &self.recorder, path }
+        Caller { sim: &self.sim, cpus: &self.cpus, recorder: &self.recorder, thread: 0, path }
     }
 }

@@ -83,6 +83,8 @@ fn messages_are_received_from_the_bytes_of_packets_alone() {
         ("qnix", &[]),
         ("nfp-4000", &[]),
         ("apenet-v5", &[]),
+        ("niagara2-niu", &[]),
+        ("niagara2-neptune", &[]),
     ] {
         let found = run(nic, overrides, Relay::FromBytes);
         assert_eq!(found, run(nic, overrides, Relay::Unchanged), "{nic} {overrides:?}");

@@ -43,6 +43,8 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct Host {
     inner: Rc<Inner>,
+    /// The number of the thread.
+    thread: u32,
     /// The path of the thread since its last restart.
     path: Rc<RefCell<Path>>,
 }
@@ -99,7 +101,7 @@ impl Host {
             recorder,
             breakdown,
         };
-        Host { inner: Rc::new(inner), path }
+        Host { inner: Rc::new(inner), thread: 0, path }
     }
 
     /// This host's rank.
@@ -145,7 +147,7 @@ impl Host {
     /// The thread, as its card sees it.
     fn caller(&self) -> Caller<'_> {
         let Inner { sim, cpus, recorder, .. } = &*self.inner;
-        Caller { sim, cpus, recorder, path: &self.path }
+        Caller { sim, cpus, recorder, thread: self.thread, path: &self.path }
     }
 
     /// Makes a call that takes virtual time, on the program's path.

@@ -36,7 +36,7 @@ impl Host {
         let number = self.inner.threads.get() + 1;
         self.inner.threads.set(number);
         let path = Rc::new(RefCell::new(self.path_from_now()));
-        let host = Host { inner: self.inner.clone(), path };
+        let host = Host { inner: self.inner.clone(), thread: number, path };
         let end = Rc::new(End { result: RefCell::default(), ended: Signal::new(&self.inner.sim) });
         let running = thread(host.clone());
         let kept = end.clone();

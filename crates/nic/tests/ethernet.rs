@@ -1,0 +1,10 @@
+//! Ethernet cards below TCP.
+
+mod bytes;
+mod channels;
+mod errors;
+mod limits;
+mod messages;
+mod specs;
+mod support;
+mod timing;

@@ -1,0 +1,93 @@
+//! Whatever is written is read, in order, once.
+
+use super::support::{Rig, at, pattern};
+use nicety_nic::ethernet::{Setting, SocketKind};
+use proptest::prelude::*;
+
+/// What a side of a connection does.
+#[derive(Clone, Debug)]
+struct Side {
+    writes: Vec<usize>,
+    most: u64,
+    send_buffer: u64,
+    receive_buffer: u64,
+    nodelay: bool,
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    let size = prop::sample::select(vec![1usize, 2, 63, 64, 1447, 1448, 1449, 5000, 70_000]);
+    let buffer = prop::sample::select(vec![2000u64, 16 << 10, 256 << 10]);
+    let most = prop::sample::select(vec![1000u64, 1448, 65_536]);
+    (prop::collection::vec(size, 0..6), most, buffer.clone(), buffer, any::<bool>()).prop_map(
+        |(writes, most, send_buffer, receive_buffer, nodelay)| Side {
+            writes,
+            most,
+            send_buffer,
+            receive_buffer,
+            nodelay,
+        },
+    )
+}
+
+fn cards() -> impl Strategy<Value = Vec<&'static str>> {
+    let ring = prop::sample::select(vec!["receive.entries=32", "receive.entries=1024"]);
+    let channels = prop::sample::select(vec!["transmit.channels=1", "transmit.channels=8"]);
+    let sums = prop::sample::select(vec!["frames.checksums=card", "frames.checksums=host"]);
+    let cpus = prop::sample::select(vec!["threads.cpus=1", "threads.cpus=64"]);
+    let mtu = prop::sample::select(vec!["frames.mtu=600 B", "frames.mtu=1500 B"]);
+    (ring, channels, sums, cpus, mtu).prop_map(|(a, b, c, d, e)| vec![a, b, c, d, e])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24 * ProptestConfig::default().cases / 256))]
+
+    #[test]
+    fn both_ways_at_once(
+        sides in prop::collection::vec((side(), side()), 1..4),
+        overrides in cards(),
+        integrated in any::<bool>(),
+    ) {
+        let card = if integrated { "niagara2-niu" } else { "niagara2-neptune" };
+        let mut rig = Rig::new(card, 2, &overrides);
+        for node in 0..2 {
+            let sides = sides.clone();
+            rig.program(node, async move |user| {
+                let threads = (0u32..).zip(sides).map(|(n, sides)| {
+                    let (reader, writer) = (user.thread(2 * n), user.thread(2 * n + 1));
+                    async move {
+                        let (own, peer) = if node == 0 { (sides.0, sides.1) } else { (sides.1, sides.0) };
+                        let socket = reader.open(SocketKind::Stream);
+                        reader.set(socket, Setting::SendBuffer(own.send_buffer)).await.unwrap();
+                        reader.set(socket, Setting::ReceiveBuffer(own.receive_buffer)).await.unwrap();
+                        reader.set(socket, Setting::NoDelay(own.nodelay)).await.unwrap();
+                        let port = 80 + n as u16;
+                        let socket = if node == 0 {
+                            reader.connect(socket, at(1, port)).await.unwrap();
+                            socket
+                        } else {
+                            reader.bind(socket, port).await.unwrap();
+                            reader.listen(socket, 4).await.unwrap();
+                            reader.accept(socket).await.unwrap()
+                        };
+                        let write = async {
+                            for (seed, &bytes) in (0..).zip(&own.writes) {
+                                writer.send(socket, &pattern(bytes, seed)).await.unwrap();
+                            }
+                            writer.shutdown(socket).await.unwrap();
+                        };
+                        let (read, ()) = nicety_kernel::join(reader.recv_all(socket, own.most), write).await;
+                        let pieces = (0..).zip(&peer.writes).map(|(seed, &bytes)| pattern(bytes, seed));
+                        assert!(read.unwrap() == pieces.flatten().collect::<Vec<u8>>());
+                        reader.close(socket).await.unwrap();
+                    }
+                });
+                nicety_kernel::join_all(threads).await;
+            });
+        }
+        rig.run();
+        for node in 0..2 {
+            let report = rig.report(node);
+            prop_assert_eq!((report.card.check_errors, report.card.no_station, report.dropped), (0, 0, 0));
+        }
+    }
+}

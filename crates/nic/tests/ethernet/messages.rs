@@ -1,0 +1,136 @@
+//! `send` and `recv` over connections.
+
+use super::support::{Rig, User, at, pattern};
+use nicety_kernel::{Either, race};
+use nicety_nic::{Arrival, Caller, Card, CardError, Outgoing, Wanted};
+use nicety_types::{Duration, Path, Recorder};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+impl User {
+    async fn message(&self, to: u32, tag: u32, bytes: &[u8]) {
+        let memory = self.memory.allocate(bytes.len() as u64).unwrap();
+        memory.bytes().unwrap().write(0, bytes);
+        let outgoing = Outgoing { to, tag, address: memory.address(), bytes: bytes.len() as u64 };
+        let (path, recorder) = (RefCell::new(Path::from(self.sim.now())), Recorder::off());
+        let card: Rc<dyn Card> = self.node.clone();
+        card.send(self.caller(&path, &recorder), outgoing).await.unwrap();
+    }
+
+    async fn receive(&self, tag: u32, room: u64) -> Result<(Arrival, Vec<u8>), CardError> {
+        let memory = self.memory.allocate(room).unwrap();
+        let wanted = Wanted { source: None, tag: Some(tag), address: memory.address(), room };
+        let (path, recorder) = (RefCell::new(Path::from(self.sim.now())), Recorder::off());
+        let card: Rc<dyn Card> = self.node.clone();
+        let posted = card.clone().post_receive(self.caller(&path, &recorder), wanted).await?;
+        let arrival = card.received(self.caller(&path, &recorder), posted).await?;
+        let mut bytes = vec![0; arrival.bytes.min(room) as usize];
+        memory.bytes().unwrap().read(0, &mut bytes);
+        Ok((arrival, bytes))
+    }
+
+    fn caller<'c>(&'c self, path: &'c RefCell<Path>, recorder: &'c Recorder) -> Caller<'c> {
+        Caller { sim: &self.sim, cpus: &self.cpus, recorder, thread: self.program, path }
+    }
+}
+
+/// A thread is told of its message, although another one reads the connection and waits for a message that comes later.
+#[test]
+fn threads_that_wait_side_by_side_go_on_with_their_own_messages() {
+    let mut rig = Rig::new("niagara2-niu", 2, &[]);
+    rig.program(0, async |user| {
+        user.message(1, 2, &pattern(5000, 2)).await;
+        // Sent only when the receiver of the first says so.
+        user.receive(3, 8).await.unwrap();
+        user.message(1, 1, &pattern(100, 1)).await;
+    });
+    rig.program(1, async |user| {
+        let (one, two) = (user.thread(1), user.thread(2));
+        let first = async move { one.receive(1, 100).await.unwrap().1 };
+        let second = async move {
+            let bytes = two.receive(2, 5000).await.unwrap().1;
+            two.message(0, 3, &[]).await;
+            bytes
+        };
+        let (first, second) = nicety_kernel::join(first, second).await;
+        assert!(first == pattern(100, 1) && second == pattern(5000, 2));
+    });
+    rig.run();
+}
+
+/// A receive that is given up in the middle of a message loses no byte of the next.
+#[test]
+fn a_wait_that_is_given_up_leaves_messages_whole() {
+    for us in (250..1200).step_by(50) {
+        let mut rig = Rig::new("niagara2-neptune", 2, &[]);
+        rig.program(0, async |user| {
+            for n in 0..4 {
+                user.message(1, n, &pattern(60_000, n.into())).await;
+            }
+        });
+        rig.program(1, async move |user| {
+            let first = user.receive(0, 60_000);
+            let given_up = matches!(
+                race(first, user.sim.delay(Duration::from_us(us))).await,
+                Either::Right(())
+            );
+            for n in 1..4 {
+                let (arrival, bytes) = user.receive(n, 60_000).await.unwrap();
+                assert_eq!((arrival.source, arrival.tag), (0, n));
+                assert!(bytes == pattern(60_000, n.into()), "{us} us, message {n}, {given_up}");
+            }
+        });
+        rig.run();
+    }
+}
+
+/// Bytes of others at the port of messages are no message, and no harm.
+#[test]
+fn other_bytes_at_the_port_of_messages_are_told() {
+    for bytes in [&b"GET / HTTP/1.0\r\n\r\nand more than a header"[..], &forged(5, 0), &forged(0, u64::MAX)] {
+        let mut rig = Rig::new("niagara2-niu", 2, &["tcp.timeout=1 s"]);
+        let sent = bytes.to_vec();
+        rig.program(0, async move |user| {
+            let socket = user.connected(1, 1).await;
+            user.send(socket, &sent).await.unwrap();
+        });
+        let is_huge = bytes[12] == 0xff;
+        rig.program(1, async move |user| {
+            let error = user.receive(9, 100).await.unwrap_err();
+            assert_eq!(error.to_string(), "recv: the bytes of a connection from rank 0 are no message");
+        });
+        // A message as long as can be waits for a receive for ever.
+        if is_huge {
+            assert!(rig.fail().to_string().contains("deadlock"));
+        } else {
+            rig.run();
+        }
+    }
+}
+
+/// A header of a rank, of so many bytes.
+fn forged(rank: u32, bytes: u64) -> Vec<u8> {
+    [&b"nice"[..], &rank.to_be_bytes(), &9u32.to_be_bytes()[..], &bytes.to_be_bytes(), &[0; 8]].concat()
+}
+
+#[test]
+fn a_connection_is_made_once_for_each_pair() {
+    let mut rig = Rig::new("niagara2-niu", 3, &[]);
+    for rank in 0..3 {
+        rig.program(rank, async move |user| {
+            for _ in 0..5 {
+                for to in (0..3).filter(|&to| to != rank) {
+                    user.message(to, rank, &pattern(100, 0)).await;
+                }
+                for from in (0..3).filter(|&from| from != rank) {
+                    assert_eq!(user.receive(from, 100).await.unwrap().1, pattern(100, 0));
+                }
+            }
+            assert_eq!(at(rank, 0).port(), 0);
+        });
+    }
+    rig.run();
+    // Two connections from each, and two to each: a SYN, its answer, and then five messages each way with acknowledgements.
+    let card = rig.report(0).card;
+    assert!((20..60).contains(&card.frames_received), "{card:?}");
+}
