@@ -1,4 +1,4 @@
-"""Features of one design: `host.portals`, `host.channels`, `host.vni` and `host.rdma`."""
+"""Features of one design: `host.portals`, `host.channels`, `host.vni`, `host.rdma` and `host.socket`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,30 @@ import pytest
 
 import nicety
 
-CARDS = {"portals": "spin-discrete", "channels": "nfp-4000", "vni": "qnix", "rdma": "apenet-v5"}
+CARDS = {
+    "portals": "spin-discrete",
+    "channels": "nfp-4000",
+    "vni": "qnix",
+    "rdma": "apenet-v5",
+    "socket": "niagara2-niu",
+}
 """A card that has it, by the name of a handle."""
 
-DESIGNS = {"spin-discrete": "portals", "nfp-4000": "nfp", "qnix": "qnix", "apenet-v5": "apenet"}
+DESIGNS = {
+    "spin-discrete": "portals",
+    "nfp-4000": "nfp",
+    "qnix": "qnix",
+    "apenet-v5": "apenet",
+    "niagara2-niu": "ethernet",
+}
 
-TYPES = {"portals": nicety.Portals, "channels": nicety.Channels, "vni": nicety.Vni, "rdma": nicety.Rdma}
+TYPES = {
+    "portals": nicety.Portals,
+    "channels": nicety.Channels,
+    "vni": nicety.Vni,
+    "rdma": nicety.Rdma,
+    "socket": nicety.Sockets,
+}
 
 
 def asked(nic: str, what: str) -> object:
@@ -59,6 +77,7 @@ def test_a_handle_is_made_once() -> None:
         ("vni_process", "; write host.vni.process(...)"),
         ("register", "; write await host.rdma.register(...)"),
         ("streaming", "; write host.rdma.streaming"),
+        ("datagram", "; write host.socket.datagram(...)"),
         ("fly", ""),
         ("_portals", ""),
     ],
@@ -73,7 +92,7 @@ def test_calls_asked_of_the_host_name_their_handle(nic: str, name: str, instead:
 def test_a_host_itself_has_what_every_card_has() -> None:
     common = {
         "alloc", "barrier", "channels", "compute", "copy", "gather", "gpu", "now_ns", "now_ps", "portals", "post_recv",
-        "rank", "ranks", "rdma", "recv", "send", "vni",
+        "rank", "ranks", "rdma", "recv", "send", "socket", "vni",
     }  # fmt: skip
     assert {name for name in dir(nicety.Host) if not name.startswith("_")} == common
 
@@ -98,6 +117,7 @@ def test_a_nodes_report_has_what_its_card_did_by_the_same_name(nic: str) -> None
         "channels": nicety.ChannelReport,
         "vni": nicety.InterfaceReport,
         "rdma": nicety.RdmaReport,
+        "socket": nicety.EthernetReport,
     }
     node = nicety.Cluster(1, nic).run(nothing).nodes[0]
     (own,) = (handle for handle in CARDS if CARDS[handle] == nic)

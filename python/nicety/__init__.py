@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from nicety.program.rdma import Gpu, Rdma, RdmaEvent, RdmaProcess, Region
     from nicety.program.reports import NodeReport
     from nicety.program.run import Run
+    from nicety.program.sockets import DatagramSocket, Sockets, StreamSocket
     from nicety.program.vni import Completed, Interface, Vni, VniProcess
     from nicety.shared.reports import (
         ApplicationReport,
@@ -80,6 +81,7 @@ __all__ = [
     "Compiled",
     "Completed",
     "Count",
+    "DatagramSocket",
     "Deadlock",
     "Device",
     "Error",
@@ -115,6 +117,8 @@ __all__ = [
     "Region",
     "Run",
     "RunError",
+    "Sockets",
+    "StreamSocket",
     "Table",
     "TimedOut",
     "Vni",
@@ -152,6 +156,7 @@ _HOMES = {
     "Compiled": "nicety.build.compiler",
     "Completed": "nicety.program.vni",
     "Count": "nicety.program.portals.events",
+    "DatagramSocket": "nicety.program.sockets",
     "Deadlock": "nicety.errors",
     "Device": "nicety.program.channels.channel",
     "Error": "nicety.errors",
@@ -187,6 +192,8 @@ _HOMES = {
     "Region": "nicety.program.rdma",
     "Run": "nicety.program.run",
     "RunError": "nicety.errors",
+    "Sockets": "nicety.program.sockets",
+    "StreamSocket": "nicety.program.sockets",
     "Table": "nicety.show.tables",
     "TimedOut": "nicety.errors",
     "Vni": "nicety.program.vni",

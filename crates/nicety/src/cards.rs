@@ -128,7 +128,9 @@ mod tests {
                     "of design nfp has no Portals interface, but processes and channels; name one of design portals"
                 }
                 "apenet" => "of design apenet has no Portals interface, but RDMA; name one of design portals",
-                "ethernet" => "of design ethernet has no Portals interface, but sockets; name one of design portals",
+                "ethernet" => {
+                    "of design ethernet has no Portals interface, but sockets; name one of design portals"
+                }
                 _ => {
                     "of design qnix has no Portals interface, but virtual network interfaces; name one of design portals"
                 }

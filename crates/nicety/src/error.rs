@@ -17,6 +17,13 @@ pub enum Error {
     Input(String),
     /// A program of the run returned an error.
     Program(String),
+    /// A call of a host's operating system failed.
+    System {
+        /// The name of the error in `errno.h`.
+        name: &'static str,
+        /// The call and the error, in words.
+        text: String,
+    },
     /// A handler or process failed or trapped, and a program waited for its effect, or the failure was not allowed.
     HandlerTrap(String),
     /// A call with a timeout expired.
@@ -36,6 +43,7 @@ impl Error {
         match self {
             Error::Input(_) => 2,
             Error::Program(_)
+            | Error::System { .. }
             | Error::HandlerTrap(_)
             | Error::TimedOut(_)
             | Error::Deadlock(_)
@@ -70,6 +78,7 @@ impl Error {
         match self {
             Error::Input(text) => Error::Input(wrap(text)),
             Error::Program(text) => Error::Program(wrap(text)),
+            Error::System { name, text } => Error::System { name, text: wrap(text) },
             Error::HandlerTrap(text) => Error::HandlerTrap(wrap(text)),
             Error::TimedOut(text) => Error::TimedOut(wrap(text)),
             Error::Deadlock(text) => Error::Deadlock(wrap(text)),
@@ -84,6 +93,7 @@ impl fmt::Display for Error {
         match self {
             Error::Input(text)
             | Error::Program(text)
+            | Error::System { text, .. }
             | Error::HandlerTrap(text)
             | Error::TimedOut(text)
             | Error::Deadlock(text)

@@ -53,8 +53,8 @@ pub use cluster::{
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};
 pub use host::{
-    Alternative, Buffer, Channel, Channels, Device, Gpu, Host, PendingRecv, Portals, Rdma, Received, Thread,
-    Vni, VniProcess,
+    Alternative, Buffer, Channel, Channels, Device, Gpu, Host, PendingRecv, Portals, Rdma, Received, Sockets,
+    Thread, Vni, VniProcess,
 };
 pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
@@ -71,7 +71,7 @@ pub use nicety_nic::spin::{
 };
 pub use nicety_nic::{
     CardReport, CardSpec, Design, FailureKind, LinkLayer, Log, LogLine, Logged, ProgramFailure,
-    RefusedCommand, apenet, nfp, qnix, spin,
+    RefusedCommand, apenet, ethernet, nfp, qnix, spin,
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};

@@ -1,6 +1,7 @@
 //! Errors as Python exceptions.
 
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyRuntimeError};
+use pyo3::prelude::*;
 use pyo3::{PyErr, PyResult, create_exception};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,11 +19,20 @@ pub fn raised(error: &nicety::Error) -> PyErr {
     match error {
         nicety::Error::Input(_) => InputError::new_err(text),
         nicety::Error::Program(_) | nicety::Error::Undelivered(_) => RunError::new_err(text),
+        nicety::Error::System { name, .. } => of_system(name, text),
         nicety::Error::HandlerTrap(_) => HandlerTrap::new_err(text),
         nicety::Error::TimedOut(_) => TimedOut::new_err(text),
         nicety::Error::Deadlock(_) => Deadlock::new_err(text),
         nicety::Error::Interrupted => PyKeyboardInterrupt::new_err(()),
     }
+}
+
+/// The exception for a number of `errno.h`: of the class that Python has for it.
+fn of_system(name: &str, text: String) -> PyErr {
+    Python::attach(|py| {
+        let number = py.import("errno").and_then(|errno| errno.getattr(name)?.extract::<i32>());
+        number.map_or_else(|error| error, |number| PyOSError::new_err((number, text)))
+    })
 }
 
 /// Runs code whose panics must not enter Python.

@@ -61,7 +61,7 @@ mod _native {
     #[pymodule_export]
     use crate::program::{
         Call, Calls, ChannelCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls, PortalsCalls,
-        ProcessCalls, RdmaCalls, Simulation,
+        ProcessCalls, RdmaCalls, Simulation, SocketCalls,
     };
     #[pymodule_export]
     use crate::tables::{Recording, Table};

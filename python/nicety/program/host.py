@@ -14,6 +14,7 @@ from nicety.program.buffers import Buffer
 from nicety.program.channels.card import Channels
 from nicety.program.portals.card import Portals
 from nicety.program.rdma import Gpu, Rdma
+from nicety.program.sockets import Sockets
 from nicety.program.vni import Vni
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 class Host:
     """A host of a cluster, as its program sees it: what a host has with any card.
 
-    What only cards of one design have is behind `portals`, `channels`, `vni` and `rdma`. What is awaited takes virtual
-    time; what is not is set-up, and takes none.
+    What only cards of one design have is behind `portals`, `channels`, `vni`, `rdma` and `socket`. What is awaited
+    takes virtual time; what is not is set-up, and takes none.
     """
 
     def __init__(self, calls: _native.Calls, loaded: Loaded, nic: str, uid: int) -> None:
@@ -148,6 +149,16 @@ class Host:
         """
         self._require("gpu")
         return Gpu(self._calls)
+
+    @cached_property
+    def socket(self) -> Sockets:
+        """Sockets of TCP and UDP, where the card is below the kernel's protocols.
+
+        Raises:
+            InputError: where it is not; it says what the card has, and which cards have sockets.
+        """
+        self._require("socket")
+        return Sockets(self._calls)
 
     def _require(self, handle: str) -> None:
         try:
@@ -265,7 +276,7 @@ class Host:
         return f"<Host, rank {self.rank} of {self.ranks}>"
 
 
-_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni, "rdma": Rdma}
+_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni, "rdma": Rdma, "socket": Sockets}
 """The interfaces that only cards of one design have, by the name that a host has for them."""
 
 _RENAMED = {"vni_process": ("vni", "process")}

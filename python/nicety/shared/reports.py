@@ -67,6 +67,59 @@ class ChannelReport:
 
 
 @dataclass(frozen=True)
+class EthernetReport:
+    """A host's Ethernet card, its protocols and its threads.
+
+    Attributes:
+        frames_sent: Frames sent.
+        frames_received: Frames received into host memory.
+        ring_full: Frames dropped because their receive ring was full.
+        too_long: Frames dropped because they are longer than a receive buffer.
+        check_errors: Frames dropped because their frame check sequence was wrong.
+        no_station: Frames to send for an address that no station has, which go nowhere.
+        fetches: Reads that fetched descriptors.
+        receive_interrupts: Interrupts raised for received frames.
+        transmit_interrupts: Interrupts raised for sent frames, for which the driver waited.
+        retransmissions: Segments that TCP sent again.
+        dropped: Frames that the protocols dropped.
+        backlog_full: Frames dropped because too many waited for a kernel thread.
+        channels: Frames by receive channel.
+        soft_rings: Frames by soft ring.
+        groups: CPU time by function group.
+        busy_ps: CPU time of all of them, in picoseconds.
+        system_calls: System calls.
+        context_switches: Times that a CPU of the host went over to another thread.
+        wakes: Threads that were asleep and were woken.
+        migrations: Times that a thread went on on another CPU than before.
+        cross_calls: Calls from one CPU of the host to another.
+        interrupts: Interrupts that the host's CPUs took.
+    """
+
+    frames_sent: int
+    frames_received: int
+    ring_full: int
+    too_long: int
+    check_errors: int
+    no_station: int
+    fetches: int
+    receive_interrupts: int
+    transmit_interrupts: int
+    retransmissions: int
+    dropped: int
+    backlog_full: int
+    channels: list[int]
+    soft_rings: list[int]
+    groups: list[GroupReport]
+    busy_ps: int
+    system_calls: int
+    context_switches: int
+    wakes: int
+    migrations: int
+    cross_calls: int
+    interrupts: int
+
+
+@dataclass(frozen=True)
 class Failure:
     """A failure on a card in a completed run.
 
@@ -82,6 +135,25 @@ class Failure:
     kind: str
     text: str
     times: int
+
+
+@dataclass(frozen=True)
+class GroupReport:
+    """What a function group of the kernel or of programs took.
+
+    Attributes:
+        group: Its name.
+        busy_ps: CPU time, in picoseconds.
+        instructions: Instructions.
+        first_misses: Loads that missed a core's first-level cache.
+        second_misses: Of these, loads that missed the shared cache, too.
+    """
+
+    group: str
+    busy_ps: int
+    instructions: int
+    first_misses: int
+    second_misses: int
 
 
 @dataclass(frozen=True)
@@ -202,7 +274,7 @@ class NodeCounts:
     kernel: KernelReport
     failures: list[Failure]
     refused_commands: list[RefusedCommand]
-    card: PortalsReport | ChannelReport | InterfaceReport | RdmaReport | None
+    card: PortalsReport | ChannelReport | InterfaceReport | RdmaReport | EthernetReport | None
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,8 @@ impl Design for Ethernet {
     }
 
     fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
-        let own = |(rank, card): &(u32, Rc<dyn design::Card>)| card.of::<Node>().ok().map(|node| (*rank, node));
+        let own =
+            |(rank, card): &(u32, Rc<dyn design::Card>)| card.of::<Node>().ok().map(|node| (*rank, node));
         let facts: Vec<(u32, String)> = cards
             .iter()
             .filter_map(own)

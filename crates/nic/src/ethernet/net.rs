@@ -10,7 +10,8 @@ use crate::design::CardError;
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
 use nicety_kernel::{Either, Signal, Sim, race};
 use nicety_stack::{
-    Arrival, ConnectionId, DatagramId, Error, Event, LEAST_MTU_V6, ListenerId, Network, Source, Stack, StackSpec,
+    Arrival, ConnectionId, DatagramId, Error, Event, LEAST_MTU_V6, ListenerId, Network, Source, Stack,
+    StackSpec,
 };
 use nicety_types::{MessageId, NodeId, Path, Time};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -2,9 +2,9 @@
 
 use super::card::Card;
 use super::spec::EthernetSpec;
+use super::waiters::Waiters;
 use super::{stages, wire};
 use nicety_fabric::{Channel, HeaderBytes, Label, Packet};
-use super::waiters::Waiters;
 use nicety_host::threads::{Data, Thread};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_kernel::Permit;

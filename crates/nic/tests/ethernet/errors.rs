@@ -117,10 +117,9 @@ fn who_waits_on_a_socket_that_another_thread_closes_is_told() {
         let (a, b, c) = (user.thread(1), user.thread(2), user.thread(3));
         let waiting = nicety_kernel::join(
             async move { a.accept(listening).await.unwrap_err() },
-            nicety_kernel::join(
-                async move { b.recv(connected, 10).await.unwrap_err() },
-                async move { c.recv_from(datagram, 10).await.unwrap_err() },
-            ),
+            nicety_kernel::join(async move { b.recv(connected, 10).await.unwrap_err() }, async move {
+                c.recv_from(datagram, 10).await.unwrap_err()
+            }),
         );
         let closing = async {
             user.sim.delay(nicety_types::Duration::from_us(1000)).await;

@@ -66,8 +66,7 @@ fn a_frame_longer_than_a_buffer_is_dropped_and_takes_none() {
 
 #[test]
 fn a_full_soft_ring_drops_and_counts() {
-    let mut rig =
-        Rig::new("niagara2-niu", 2, &["stack.backlog=3", "stack.receive=1000000", "stack.rings=1"]);
+    let mut rig = Rig::new("niagara2-niu", 2, &["stack.backlog=3", "stack.receive=1000000", "stack.rings=1"]);
     rig.program(0, async |user| {
         let socket = user.open(SocketKind::Datagram);
         for _ in 0..32 {

@@ -70,10 +70,8 @@ fn a_wait_that_is_given_up_leaves_messages_whole() {
         });
         rig.program(1, async move |user| {
             let first = user.receive(0, 60_000);
-            let given_up = matches!(
-                race(first, user.sim.delay(Duration::from_us(us))).await,
-                Either::Right(())
-            );
+            let given_up =
+                matches!(race(first, user.sim.delay(Duration::from_us(us))).await, Either::Right(()));
             for n in 1..4 {
                 let (arrival, bytes) = user.receive(n, 60_000).await.unwrap();
                 assert_eq!((arrival.source, arrival.tag), (0, n));

@@ -15,7 +15,8 @@ fn parameters(name: &str) -> BTreeMap<String, (String, String, String)> {
 #[test]
 fn integrated_and_discrete_differ_by_the_host_link_and_transmit_channels_alone() {
     let (integrated, discrete) = (parameters("niagara2-niu"), parameters("niagara2-neptune"));
-    let keys = integrated.keys().chain(discrete.keys()).filter(|&key| integrated.get(key) != discrete.get(key));
+    let keys =
+        integrated.keys().chain(discrete.keys()).filter(|&key| integrated.get(key) != discrete.get(key));
     let mut differ: Vec<&str> = keys.map(String::as_str).collect();
     differ.sort_unstable();
     differ.dedup();

@@ -123,7 +123,8 @@ fn frames_are_dropped_for_what_they_are() {
     let damaged = Forged { header: vec![0; 4], ..checked(whole.clone(), 20_000) };
     let phantom = Forged { payload: Payload::phantom(60), ..damaged.clone() };
     let control = Forged { control: true, ..checked(whole.clone(), 20_000) };
-    let frames = [damaged, phantom, control, checked(vec![1; 3000], 0), checked(wrong_sum, 0), checked(whole, 0)];
+    let frames =
+        [damaged, phantom, control, checked(vec![1; 3000], 0), checked(wrong_sum, 0), checked(whole, 0)];
     let report = run(frames.to_vec());
     // Those of the forger's end are no frames, either.
     assert_eq!(report.card.check_errors, 3 + 2 * 64);

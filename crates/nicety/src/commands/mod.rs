@@ -7,7 +7,7 @@
 //! Commands refer to objects, such as buffers, by the numbers in earlier outcomes.
 //!
 //! Each file has the commands about one subject, and carries them out on a [`Host`]: `messages.rs`, `portals.rs`,
-//! `handlers.rs`, `processes.rs`, `channels.rs`, `interfaces.rs` and `rdma.rs`. `names.rs` parses the names of options and
+//! `handlers.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `names.rs` parses the names of options and
 //! operators.
 
 mod channels;
@@ -18,6 +18,7 @@ pub mod names;
 mod portals;
 mod processes;
 mod rdma;
+mod sockets;
 
 pub use channels::{ChannelCall, Wanted};
 pub use handlers::{HandlerCall, HandlerSetup};
@@ -26,6 +27,7 @@ pub use messages::{Extent, MessageCall};
 pub use portals::{PortalsCall, PortalsSetup, Trigger};
 pub use processes::{ProcessCall, ProcessSetup};
 pub use rdma::{RdmaCall, RdmaSetup};
+pub use sockets::{SocketCall, SocketSetup};
 
 use crate::{
     Buffer, Channel, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received,
@@ -38,6 +40,7 @@ use nicety_types::Time;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -60,6 +63,8 @@ pub enum Setup {
     Interfaces(InterfaceSetup),
     /// About RDMA, and the memory of a graphics processor.
     Rdma(RdmaSetup),
+    /// About sockets.
+    Sockets(SocketSetup),
     /// Asks whether the host's card has this interface: [`Outcome::Nothing`] if it has.
     Has(Api),
 }
@@ -73,6 +78,7 @@ pub enum Api {
     Vni,
     Rdma,
     Gpu,
+    Socket,
 }
 
 /// A command that takes virtual time.
@@ -96,6 +102,13 @@ pub enum Call {
         process: u32,
         /// The call.
         call: RdmaCall,
+    },
+    /// About a socket.
+    Sockets {
+        /// Its number.
+        socket: u32,
+        /// The call.
+        call: SocketCall,
     },
 }
 
@@ -146,6 +159,10 @@ pub enum Outcome {
     Region(Region),
     /// An event of a process with RDMA; none if none has come.
     RdmaEvent(Option<apenet::Event>),
+    /// A datagram, and its sender.
+    Datagram(Vec<u8>, SocketAddr),
+    /// A socket's own end, and its peer's.
+    Ends(Option<SocketAddr>, Option<SocketAddr>),
     /// The limits of a Portals card.
     Limits(Limits),
 }
@@ -272,10 +289,12 @@ impl Program {
             Setup::Processes(setup) => self.set_up_processes(setup),
             Setup::Interfaces(setup) => self.set_up_interfaces(setup),
             Setup::Rdma(setup) => self.set_up_rdma(setup),
+            Setup::Sockets(setup) => self.set_up_sockets(setup),
             Setup::Has(Api::Portals) => self.0.host.portals().map(|_| Outcome::Nothing),
             Setup::Has(Api::Channels) => self.0.host.channels().map(|_| Outcome::Nothing),
             Setup::Has(Api::Vni) => self.0.host.vni().map(|_| Outcome::Nothing),
             Setup::Has(Api::Rdma) => self.0.host.rdma().map(|_| Outcome::Nothing),
+            Setup::Has(Api::Socket) => self.0.host.socket().map(|_| Outcome::Nothing),
             Setup::Has(Api::Gpu) => self.0.host.gpu().map(|_| Outcome::Nothing),
         }
     }
@@ -313,6 +332,7 @@ impl Program {
             Call::Channels(call) => Box::pin(self.channels(host, call)),
             Call::Interfaces(call) => self.interfaces(host, call),
             Call::Rdma { process, call } => self.rdma(host, process, call),
+            Call::Sockets { socket, call } => self.sockets(host, socket, call),
         }
     }
 

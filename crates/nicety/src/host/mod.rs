@@ -2,8 +2,8 @@
 //! `receive.rs`. A program may have several threads: `thread.rs`.
 //!
 //! Features of one card design are behind a handle of their own: [`Host::portals`] (`portals.rs`, `offload.rs`),
-//! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`), [`Host::rdma`] (`rdma.rs`); the memory of a graphics processor
-//! behind [`Host::gpu`] (`gpu.rs`).
+//! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`), [`Host::rdma`] (`rdma.rs`),
+//! [`Host::socket`] (`socket.rs`); the memory of a graphics processor behind [`Host::gpu`] (`gpu.rs`).
 
 mod buffer;
 mod device;
@@ -14,6 +14,7 @@ mod processes;
 mod rdma;
 mod receive;
 mod send;
+mod socket;
 mod thread;
 mod vni;
 mod work;
@@ -25,6 +26,7 @@ pub use portals::Portals;
 pub use processes::Channels;
 pub use rdma::Rdma;
 pub use receive::{PendingRecv, Received};
+pub use socket::Sockets;
 pub(crate) use thread::Failed;
 pub use thread::Thread;
 pub use vni::{Vni, VniProcess};

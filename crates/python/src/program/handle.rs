@@ -197,6 +197,7 @@ impl Calls {
             "vni" => Api::Vni,
             "rdma" => Api::Rdma,
             "gpu" => Api::Gpu,
+            "socket" => Api::Socket,
             _ => return Err(InputError::new_err(format!("a host has no {name}"))),
         };
         self.0.set_up(Setup::Has(api)).map(drop)

@@ -1,7 +1,7 @@
 //! Programs of hosts that are Python coroutines.
 //!
-//! A program calls its host: [`messages`], [`portals`], [`handlers`], [`processes`], [`channels`], [`interfaces`]
-//! and [`rdma`] read the arguments ([`arguments`]) and make a command of them, which is plain data of [`nicety::commands`]. A
+//! A program calls its host: [`messages`], [`portals`], [`handlers`], [`processes`], [`channels`],
+//! [`interfaces`], [`rdma`] and [`sockets`] read the arguments ([`arguments`]) and make a command of them, which is plain data of [`nicety::commands`]. A
 //! set-up command takes no virtual time and is answered at once ([`running`]). Any other is a [`call`], which the
 //! coroutine yields when it awaits it; its [`thread`] hands the command to the simulation, and steps the coroutine
 //! again with its [`outcome`]. All of this happens in the thread that called [`simulation`]: a run has no thread of
@@ -25,6 +25,7 @@ mod processes;
 mod rdma;
 mod running;
 mod simulation;
+mod sockets;
 mod thread;
 
 pub use call::Call;
@@ -38,3 +39,4 @@ pub use portals::PortalsCalls;
 pub use processes::ProcessCalls;
 pub use rdma::RdmaCalls;
 pub use simulation::Simulation;
+pub use sockets::SocketCalls;

@@ -66,6 +66,11 @@ pub fn python<'py>(
             );
             made(py, then, parts.into_pyobject(py)?)
         }
+        Outcome::Datagram(bytes, from) => {
+            let from = (from.ip().to_string(), from.port());
+            Ok((PyBytes::new(py, &bytes), from).into_pyobject(py)?.into_any())
+        }
+        Outcome::Ends(..) => unreachable!("of a set-up, whose caller reads it"),
         Outcome::Limits(limits) => Ok(limits_of(py, &limits)?.into_any()),
     }
 }

@@ -157,7 +157,8 @@ impl Messenger {
         let Incoming { socket, rank, state } = incoming;
         let missing = Header::BYTES - state.borrow().header.len();
         let bytes = self.bytes(socket, thread, missing, path).await;
-        let bytes = bytes.map_err(|error| failed(&format!("recv: the connection from rank {rank}"), error))?;
+        let bytes =
+            bytes.map_err(|error| failed(&format!("recv: the connection from rank {rank}"), error))?;
         let mut state = state.borrow_mut();
         state.header.extend_from_slice(&bytes);
         if let Ok(whole) = <&[u8; Header::BYTES]>::try_from(&state.header[..]) {

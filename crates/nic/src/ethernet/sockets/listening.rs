@@ -47,7 +47,11 @@ impl Listening {
     }
 
     /// Waits for a connection.
-    pub(in crate::ethernet) async fn accept(&self, thread: &Thread, path: &mut Path) -> Result<Socket, Error> {
+    pub(in crate::ethernet) async fn accept(
+        &self,
+        thread: &Thread,
+        path: &mut Path,
+    ) -> Result<Socket, Error> {
         let _waiting = self.state.readers.enter(thread);
         self.net.system_call(thread, path).await;
         self.net.socket_work(thread, path).await;

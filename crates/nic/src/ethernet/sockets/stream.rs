@@ -132,7 +132,12 @@ impl Socket {
     }
 
     /// Reads at most so many bytes, at least one; empty after the peer's last.
-    pub(in crate::ethernet) async fn read(&self, thread: &Thread, most: usize, path: &mut Path) -> Result<Vec<u8>, Error> {
+    pub(in crate::ethernet) async fn read(
+        &self,
+        thread: &Thread,
+        most: usize,
+        path: &mut Path,
+    ) -> Result<Vec<u8>, Error> {
         let _waiting = self.state.readers.enter(thread);
         self.call(thread, path).await;
         loop {

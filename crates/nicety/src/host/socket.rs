@@ -1,0 +1,169 @@
+//! A host's sockets, on cards below the kernel's protocols: [`Sockets`].
+
+use super::Host;
+use crate::Error;
+use nicety_nic::ethernet::{self, Node, Report, Setting, SocketError, SocketKind};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+/// The sockets of a host, for one thread of its program. Sockets have numbers, which all threads of the host share. Cheap to clone.
+#[derive(Clone)]
+pub struct Sockets {
+    host: Host,
+    node: Rc<Node>,
+}
+
+impl Host {
+    /// The sockets of this host.
+    ///
+    /// # Errors
+    /// When the card is of another design; the error names a card with sockets.
+    pub fn socket(&self) -> Result<Sockets, Error> {
+        Ok(Sockets { host: self.clone(), node: self.inner.card.of::<Node>()? })
+    }
+}
+
+impl Sockets {
+    /// The IPv4 address of a rank's host, or the one that it would have.
+    pub fn address(rank: u32) -> IpAddr {
+        ethernet::Sockets::address(rank)
+    }
+
+    /// Makes a socket, and gives its number; set-up, takes no virtual time.
+    pub fn open(&self, kind: SocketKind) -> u32 {
+        self.node.sockets().open(kind)
+    }
+
+    /// Gives a socket a port.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::bind`].
+    pub async fn bind(&self, socket: u32, port: u16) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let bind = async |path: &mut _| sockets.bind(thread, socket, port, path).await;
+        told(|| format!("bind to port {port}"), self.host.timed("bind", bind).await)
+    }
+
+    /// Changes an option of a socket.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::set`].
+    pub async fn set(&self, socket: u32, setting: Setting) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let set = async |path: &mut _| sockets.set(thread, socket, setting, path).await;
+        told(|| "setsockopt".to_owned(), self.host.timed("setsockopt", set).await)
+    }
+
+    /// Connects a socket. Ready when the connection is established.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::connect`].
+    pub async fn connect(&self, socket: u32, to: SocketAddr) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let connect = async |path: &mut _| sockets.connect(thread, socket, to, path).await;
+        told(|| format!("connect to {to}"), self.host.timed("connect", connect).await)
+    }
+
+    /// Has a socket with a port wait for connections, of which up to `backlog` may wait to be accepted.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::listen`].
+    pub async fn listen(&self, socket: u32, backlog: u32) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let listen = async |path: &mut _| sockets.listen(thread, socket, backlog, path).await;
+        told(|| "listen".to_owned(), self.host.timed("listen", listen).await)
+    }
+
+    /// Waits for a connection, and gives the number of its socket.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::accept`].
+    pub async fn accept(&self, socket: u32) -> Result<u32, Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let accept = async |path: &mut _| sockets.accept(thread, socket, path).await;
+        told(|| "accept".to_owned(), self.host.timed("accept", accept).await)
+    }
+
+    /// Writes bytes to a connection. Ready when the socket has taken the last one.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::send`].
+    pub async fn send(&self, socket: u32, bytes: &[u8]) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let send = async |path: &mut _| sockets.send(thread, socket, bytes, path).await;
+        told(|| "send".to_owned(), self.host.timed("socket send", send).await)
+    }
+
+    /// Reads at most so many bytes of a connection, and waits for the first; empty after the peer's last.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::recv`].
+    pub async fn recv(&self, socket: u32, most: u64) -> Result<Vec<u8>, Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let recv = async |path: &mut _| sockets.recv(thread, socket, most, path).await;
+        told(|| "recv".to_owned(), self.host.timed("socket recv", recv).await)
+    }
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::send_to`].
+    pub async fn send_to(&self, socket: u32, bytes: &[u8], to: SocketAddr) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let send = async |path: &mut _| sockets.send_to(thread, socket, bytes, to, path).await;
+        told(|| format!("sendto {to}"), self.host.timed("sendto", send).await)
+    }
+
+    /// Waits for a datagram: its bytes, cut to so many, and its sender.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::recv_from`].
+    pub async fn recv_from(&self, socket: u32, most: u64) -> Result<(Vec<u8>, SocketAddr), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let recv = async |path: &mut _| sockets.recv_from(thread, socket, most, path).await;
+        told(|| "recvfrom".to_owned(), self.host.timed("recvfrom", recv).await)
+    }
+
+    /// Sends no more on a connection.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::shutdown`].
+    pub async fn shutdown(&self, socket: u32) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let shutdown = async |path: &mut _| sockets.shutdown(thread, socket, path).await;
+        told(|| "shutdown".to_owned(), self.host.timed("shutdown", shutdown).await)
+    }
+
+    /// Gives a socket back.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::close`].
+    pub async fn close(&self, socket: u32) -> Result<(), Error> {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        let close = async |path: &mut _| sockets.close(thread, socket, path).await;
+        told(|| "close".to_owned(), self.host.timed("close", close).await)
+    }
+
+    /// Address and port of a socket, and those of its peer.
+    ///
+    /// # Errors
+    /// [`Error::System`], as [`ethernet::Sockets::ends`].
+    pub fn ends(&self, socket: u32) -> Result<(Option<SocketAddr>, Option<SocketAddr>), Error> {
+        told(|| "getsockname".to_owned(), self.node.sockets().ends(socket))
+    }
+
+    /// Work of the program itself between two calls, in instructions, on the hardware thread of its calls.
+    pub async fn work(&self, instructions: u64) {
+        let (sockets, thread) = (self.node.sockets(), self.host.thread);
+        self.host.timed("work", async |path: &mut _| sockets.work(thread, instructions, path).await).await;
+    }
+
+    /// Counters of the host so far: card, protocols, threads.
+    pub fn report(&self) -> Report {
+        self.node.report()
+    }
+}
+
+fn told<T>(what: impl FnOnce() -> String, result: Result<T, SocketError>) -> Result<T, Error> {
+    result.map_err(|error| Error::System { name: error.name(), text: format!("{}: {error}", what()) })
+}

@@ -1,0 +1,194 @@
+"""`host.socket`: streams and datagrams, and the errors that a socket programmer knows."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable
+
+import numpy as np
+import pytest
+
+import nicety
+
+NIC = "niagara2-niu"
+
+
+def alone(program: Callable[[nicety.Host], Awaitable[object]]) -> object:
+    """The result of a program of rank 0, beside a host that does nothing."""
+    return nicety.Cluster(2, NIC).run({0: program}).results[0]
+
+
+async def number_of(call: Awaitable[object]) -> str:
+    """The name of the error of a call."""
+    try:
+        await call
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "none"
+
+
+def test_streams_and_their_ends() -> None:
+    sent = bytes(range(256)) * 300
+
+    async def server(host: nicety.Host) -> object:
+        listener = host.socket.stream()
+        await listener.setsockopt("SO_RCVBUF", 20_000)
+        await listener.bind(80)
+        await listener.listen()
+        assert (listener.address, listener.peer) == (("10.0.0.1", 80), None)
+        await host.barrier()
+        peer = await listener.accept()
+        got = b""
+        while piece := await peer.recv(5000):
+            assert 0 < len(piece) <= 5000
+            got += piece
+        assert await peer.send(b"") == 0
+        await peer.send(np.arange(4, dtype=np.uint8))
+        await peer.close()
+        return got, repr(peer), peer.number
+
+    async def client(host: nicety.Host) -> object:
+        await host.barrier()
+        socket = host.socket.stream()
+        assert socket.address is None
+        await socket.setsockopt("TCP_NODELAY", 1)
+        await socket.connect("10.0.0.1", 80)
+        buffer = host.alloc(100)
+        assert await socket.send(buffer) == 100
+        assert await socket.send(memoryview(sent)) == len(sent)
+        await socket.shutdown()
+        own, peer = socket.address, socket.peer
+        return await socket.recv(100), await socket.recv(100), own, peer
+
+    run = nicety.Cluster(2, NIC).run({0: server, 1: client})
+    assert run.results[0] == (bytes(100) + sent, "<StreamSocket 4 of rank 0>", 4)
+    answer, end, own, peer = run.results[1]
+    assert (answer, end) == (bytes([0, 1, 2, 3]), b"")
+    assert own[0] == "10.0.0.2"
+    assert peer == ("10.0.0.1", 80)
+    counted = run.nodes[0].socket
+    assert counted.frames_received == sum(counted.channels) > 50
+    assert {group.group for group in counted.groups if group.busy_ps} >= {"driver", "stack", "socket", "kernel", "copy"}
+    assert sum(group.busy_ps for group in counted.groups) == counted.busy_ps
+    assert run.nodes[0].kernel.calls == counted.system_calls
+
+
+def test_datagrams() -> None:
+    async def one(host: nicety.Host) -> object:
+        socket = host.socket.datagram()
+        await socket.bind(9)
+        await host.barrier()
+        got = [await socket.recvfrom(4) for _ in range(2)]
+        await socket.sendto(b"back", got[0][1][0], got[0][1][1])
+        return got
+
+    async def two(host: nicety.Host) -> object:
+        await host.barrier()
+        socket = host.socket.datagram()
+        assert await socket.sendto(b"first", 0, 9) == 5
+        await socket.sendto(bytearray(b"two"), "10.0.0.1", 9)
+        return await socket.recvfrom(100), socket.address
+
+    results = nicety.Cluster(2, NIC).run({0: one, 1: two}).results
+    assert [data for data, _ in results[0]] == [b"firs", b"two"]
+    assert results[0][0][1] == results[1][1]
+    assert results[1][0] == (b"back", ("10.0.0.1", 9))
+
+
+def test_errors_are_those_of_sockets() -> None:
+    async def main(host: nicety.Host) -> list[str]:
+        stream, other, datagram = host.socket.stream(), host.socket.stream(), host.socket.datagram()
+        with pytest.raises(ConnectionRefusedError, match=r"connect to 10\.0\.0\.2:80: connection refused"):
+            await stream.connect(1, 80)
+        await stream.bind(80)
+        calls = [
+            other.bind(80), stream.connect(5, 80), stream.connect("192.168.0.1", 80), other.send(b"x"), other.accept(),
+            datagram.recvfrom(1), datagram.sendto(bytes(1473), 1, 9), other.setsockopt("SO_SNDBUF", 0),
+        ]  # fmt: skip
+        names = [await number_of(call) for call in calls]
+        await other.close()
+        return [*names, await number_of(other.close()), await number_of(other.recv(1))]
+
+    assert alone(main) == [
+        "EADDRINUSE", "EHOSTUNREACH", "ENETUNREACH", "ENOTCONN", "EINVAL", "EINVAL", "EMSGSIZE", "EINVAL", "EBADF",
+        "EBADF",
+    ]  # fmt: skip
+
+
+def test_a_closed_socket_has_no_address() -> None:
+    async def main(host: nicety.Host) -> None:
+        socket = host.socket.datagram()
+        await socket.close()
+        with pytest.raises(OSError, match="socket is closed"):
+            socket.address  # noqa: B018
+
+    alone(main)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda socket: socket.connect("nowhere", 80),
+            "'nowhere' is no address; write a rank, or an address such as 10.0.0.1",
+        ),
+        (lambda socket: socket.connect(1, 70_000), "port is 0 to 65535, not 70000"),
+        (
+            lambda socket: socket.send("text"),
+            "data is bytes, or what has some, such as a buffer's array, not <class 'str'>",
+        ),
+        (
+            lambda socket: socket.setsockopt("SO_LINGER", 1),
+            "setsockopt has SO_SNDBUF, SO_RCVBUF and TCP_NODELAY, not SO_LINGER",
+        ),
+        (lambda socket: socket.recv(-1), "most_bytes is a whole number from 0 to 2^64 - 1, not -1"),
+    ],
+)
+def test_arguments_are_checked_where_they_are_given(call: Callable[[nicety.StreamSocket], object], text: str) -> None:
+    async def main(host: nicety.Host) -> None:
+        call(host.socket.stream())
+
+    with pytest.raises(nicety.InputError) as raised:
+        alone(main)
+    assert str(raised.value).endswith(text)
+
+
+def test_an_error_that_a_program_does_not_catch_is_its_own() -> None:
+    async def main(host: nicety.Host) -> None:
+        await host.socket.stream().connect(1, 80)
+
+    with pytest.raises(ConnectionRefusedError):
+        alone(main)
+
+
+def test_a_deadlock_says_what_sockets_wait_for() -> None:
+    async def main(host: nicety.Host) -> None:
+        listener = host.socket.stream()
+        await listener.bind(80)
+        await listener.listen()
+        await listener.accept()
+
+    with pytest.raises(nicety.Deadlock, match=r"rank 0'.* for a connection to its port 80"):
+        alone(main)
+
+
+def test_messages_that_no_receive_takes_are_told_in_a_deadlock() -> None:
+    async def main(host: nicety.Host) -> None:
+        buffer = host.alloc(5000)
+        if host.rank == 0:
+            for tag in (1, 2):
+                await host.send(buffer, to=1, tag=tag)
+        else:
+            await host.recv(buffer, tag=3)
+
+    cluster = nicety.Cluster(2, NIC)
+    with pytest.raises(nicety.Deadlock) as raised:
+        cluster.run(main)
+    text = "at rank 1, 2 messages are there that no recv has taken, the first one of 5000 bytes from rank 0, tag 1"
+    assert text in str(raised.value)
+    held = nicety.Cluster(2, NIC, set={"messages.unexpected": "100 B"})
+    with pytest.raises(nicety.Deadlock) as raised:
+        held.run(main)
+    assert "a message of 5000 bytes from rank 0, tag 1, waits in its connection, and all that came behind it" in str(
+        raised.value
+    )
