@@ -84,7 +84,8 @@ impl Net {
         let threads = Threads::new(sim, spec.threads, spec.cpus);
         let node = card.node;
         let stack = Stack::new(stack_spec(&spec, node, sim.rng("network stack").next_u64()));
-        let stack = stack.map_err(|error| CardError::Input(format!("the protocols of this host: {error}")))?;
+        let stack =
+            stack.map_err(|error| CardError::Input(format!("the protocols of this host: {error}")))?;
         let rings =
             (0..spec.stack.rings).map(|_| SoftRing::new(threads.thread(Placement::Anywhere))).collect();
         let net = Rc::new(Net {

@@ -1,11 +1,11 @@
 //! The spec of an Ethernet card and of its host's kernel path.
 
+use super::net::stack_spec;
 use crate::sections::{NodeSpec, read_bus, read_node, read_threads};
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_spec::{Reader, Section};
 use nicety_stack::{CongestionControl, Stack};
-use super::net::stack_spec;
 use nicety_types::{Duration, NodeId};
 
 /// An Ethernet card.
@@ -271,7 +271,11 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         timeout: s.time("timeout", "how long a connection goes on without a sign of its peer"),
         time_wait: s.time("time_wait", "how long the end that closed first waits for late segments"),
         initial_window: s.count("initial_window", 1..=1000, "segments that a connection begins with") as u32,
-        congestion: match s.choice("congestion", &["reno", "cubic"], "how the congestion window grows and shrinks") {
+        congestion: match s.choice(
+            "congestion",
+            &["reno", "cubic"],
+            "how the congestion window grows and shrinks",
+        ) {
             "cubic" => CongestionControl::Cubic,
             _ => CongestionControl::Reno,
         },
@@ -309,7 +313,6 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     }
     spec
 }
-
 
 /// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
 pub(super) const HEADERS: u64 = 18;
