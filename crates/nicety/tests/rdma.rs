@@ -349,6 +349,7 @@ fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
     // A put to memory that is not registered, and a send without a buffer; their receiver waits for a put.
     let text = deadlock(&[], async |host| {
         let (rdma, buffer) = (host.rdma()?, host.alloc(100)?);
+        rdma.process(5)?;
         if host.rank() == 1 {
             rdma.received().await?;
         }
@@ -367,7 +368,42 @@ fn a_deadlock_says_what_was_refused_and_which_events_no_call_takes() {
     ] {
         assert!(text.contains(note), "{note}\n{text}");
     }
-    assert!(!text.contains("sent"), "{text}");
+    // Nothing of what is not so.
+    for other in ["sent", "found no room", "send and recv waits", "process 5 waits", "has no reply"] {
+        assert!(!text.contains(other), "{other}: {text}");
+    }
+}
+
+#[test]
+fn a_deadlock_tells_a_single_refusal_and_the_part_of_a_reply_that_has_come() {
+    let text = deadlock(&[], async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(100)?);
+        rdma.register(&buffer).await?;
+        if host.rank() == 0 {
+            rdma.send(&buffer, 1, 0).await?;
+        }
+        rdma.received().await?;
+        Ok(())
+    });
+    let note =
+        "at rank 1, 1 message was refused: a send of 100 bytes of rank 0 for process 0: no streaming buffer";
+    assert!(text.contains(note) && !text.contains("has registered nothing"), "{text}");
+    // Of the three packets of a reply, the last is lost.
+    let card = cards::load("apenet-v5", &["link.retries=0".to_owned()]).unwrap();
+    let faults = faults::parse("[[link]]\nname = \"hosts.1 -> hosts.0\"\ndrop = [3]").unwrap();
+    let ran = run_on(ClusterConfig { faults, ..ClusterConfig::new(2, card) }, async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(3 * 4096)?);
+        rdma.register(&buffer).await?;
+        host.barrier().await;
+        if host.rank() == 0 {
+            let get = rdma.get(&buffer, 1, buffer.address()).await?;
+            rdma.wait(get).await?;
+        }
+        Ok(())
+    });
+    let text = ran.unwrap_err().to_string();
+    let note = "at rank 0, 8192 of the 12288 bytes of the reply to a get have come from rank 1";
+    assert!(text.contains(note) && !text.contains("has no reply"), "{text}");
 }
 
 #[test]

@@ -106,12 +106,9 @@ impl Card {
             return;
         }
         self.count(|counted| counted.doorbells += 1);
-        let (jobs, mut seen) = (std::mem::take(batch), path.clone());
-        let landed = {
-            let landed = self.write_register(path, message).await;
-            seen.follow(path);
-            landed
-        };
+        let jobs = std::mem::take(batch);
+        let landed = self.write_register(path, message).await;
+        let mut seen = path.clone();
         seen.advance(Stage::BUS, landed);
         let card = self.clone();
         self.sim.spawn(async move {

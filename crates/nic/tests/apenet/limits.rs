@@ -1,7 +1,7 @@
 //! Queues at their limits: the transmit ring, event queues, gets.
 
 use super::support::Rig;
-use nicety_nic::apenet::{ApenetError, EventKind, Refusal};
+use nicety_nic::apenet::{ApenetError, EventKind, Notify, Operation, Refusal};
 use nicety_types::{Duration, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -100,6 +100,81 @@ fn gets_are_bounded_at_both_ends() {
     });
     rig.run();
     assert_eq!(rig.cards[1].statistics().gets_served, 3);
+}
+
+#[test]
+fn a_card_refuses_gets_that_it_cannot_hold() {
+    let mut rig = Rig::new(3, &["limits.gets=2"]);
+    let refused = Rc::new(Cell::new(0));
+    for node in [0, 1] {
+        let seen = refused.clone();
+        rig.process(node, 0, async move |user| {
+            let buffer = user.room(100 * 4096);
+            user.register(buffer).await.unwrap();
+            user.sim.until(LATER).await;
+            for _ in 0..2 {
+                user.get(user.to(2, buffer, buffer.0)).await.unwrap();
+            }
+            for _ in 0..2 {
+                match user.event().await.unwrap().kind {
+                    EventKind::Refused(_, why) => {
+                        assert_eq!(why, Refusal::Busy);
+                        seen.set(seen.get() + 1);
+                    }
+                    kind => assert!(matches!(kind, EventKind::Fetched(_))),
+                }
+            }
+        });
+    }
+    rig.process(2, 0, async |user| {
+        let buffer = user.room(100 * 4096);
+        user.register(buffer).await.unwrap();
+    });
+    rig.run();
+    assert_eq!(refused.get(), 2);
+}
+
+#[test]
+fn a_message_may_be_as_long_as_the_limit() {
+    let mut rig = Rig::new(1, &["limits.message=8 KiB"]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(8193);
+        user.register(buffer).await.unwrap();
+        user.put(user.to(0, (buffer.0, 8192), buffer.0)).await.unwrap();
+        let error = ApenetError::Message { bytes: 8193, limit: 8192 };
+        assert_eq!(user.put(user.to(0, buffer, buffer.0)).await, Err(error));
+    });
+    rig.run();
+}
+
+#[test]
+fn a_wait_hears_that_events_were_lost_and_then_of_no_operation() {
+    for notify in [Notify::Poll, Notify::Interrupt] {
+        let mut rig = Rig::new(1, &["events.user=1"]);
+        rig.process(0, 0, async move |user| {
+            let buffer = user.room(64);
+            user.register(buffer).await.unwrap();
+            user.card.set_notify(notify);
+            let poster = user.clone();
+            user.sim.spawn(async move {
+                poster.sim.delay(Duration::from_us(50)).await;
+                for _ in 0..2 {
+                    poster.put(poster.to(1 - 1, buffer, 64)).await.unwrap();
+                }
+            });
+            // Two of `sent` and of what is refused come; there is room for one.
+            let mut path = nicety_types::Path::clock(user.sim.now());
+            let lost = user.process.received(&mut path).await;
+            assert!(matches!(lost, Err(ApenetError::EventsLost { process: 0, .. })), "{lost:?}");
+            let first = user.event().await.unwrap();
+            user.sim.delay(Duration::from_us(50)).await;
+            while !matches!(user.process.poll(&mut path).await, Ok(None)) {}
+            let operation = first.operation().map_or(0, |operation| operation.0) + 1;
+            let wait = user.wait(Operation(operation)).await;
+            assert_eq!(wait, Err(ApenetError::NoOperation { operation, process: 0 }));
+        });
+        rig.run();
+    }
 }
 
 #[test]

@@ -75,6 +75,79 @@ fn a_put_without_one_of_its_packets_is_reported_at_both_ends() {
 }
 
 #[test]
+fn a_later_packet_shows_at_once_that_one_was_lost() {
+    let mut rig = Rig::losing(0, &[2], &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = memory(&user, 1).await;
+        user.sim.until(LATER).await;
+        let put = user.put(user.to(1, (buffer.0, PAGES), buffer.0)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Refused(put, Refusal::Lost) {}
+    });
+    rig.process(1, 0, async |user| {
+        memory(&user, 2).await;
+        assert_eq!(user.event().await.unwrap().kind, EventKind::Rejected(Refusal::Lost));
+    });
+    rig.run();
+}
+
+#[test]
+fn a_packet_that_is_being_translated_is_not_written_after_its_message_was_given_up() {
+    // The first page is translated while the third comes, which shows that the second was lost.
+    let slow = ["tlb.entries=1", "processor.translation=100 us"];
+    for get in [false, true] {
+        let mut rig = Rig::losing(u32::from(get), &[2], &slow);
+        rig.process(0, 0, async move |user| {
+            let buffer = memory(&user, 1).await;
+            user.sim.until(LATER).await;
+            // The other end of a get translates nothing.
+            user.card.set_physical(get);
+            let transfer = user.to(1, (buffer.0, PAGES), buffer.0);
+            let lost =
+                if get { user.get(transfer).await.unwrap() } else { user.put(transfer).await.unwrap() };
+            while user.event().await.unwrap().kind != EventKind::Refused(lost, Refusal::Lost) {}
+            user.sim.delay(Duration::from_us(300)).await;
+            assert!(user.look(buffer) == [1; 2 * PAGES as usize], "get: {get}");
+        });
+        rig.process(1, 0, async move |user| {
+            let buffer = memory(&user, 2).await;
+            user.sim.until(LATER + Duration::from_us(1500)).await;
+            assert!(user.look(buffer) == [2; 2 * PAGES as usize], "get: {get}");
+        });
+        rig.run();
+        let counted = rig.cards[usize::from(!get)].statistics();
+        assert_eq!((counted.abandoned, counted.refused), (1, 1));
+    }
+}
+
+#[test]
+fn a_message_that_was_refused_is_not_given_up_as_well() {
+    // Of a put to memory that is not registered, the last packet is lost; another one follows.
+    let mut rig = Rig::losing(0, &[3], &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = memory(&user, 1).await;
+        user.sim.until(LATER).await;
+        user.put(user.to(1, (buffer.0, PAGES), 64)).await.unwrap();
+        user.sim.delay(Duration::from_us(20)).await;
+        user.put(user.to(1, (buffer.0, 8), buffer.0)).await.unwrap();
+        user.sim.delay(Duration::from_us(20)).await;
+    });
+    rig.process(1, 0, async |user| {
+        memory(&user, 2).await;
+        assert_eq!(user.event().await.unwrap().kind, EventKind::Rejected(Refusal::Unregistered));
+        assert_eq!(user.event().await.unwrap().kind, EventKind::Received);
+    });
+    rig.run();
+    let counted = rig.cards[1].statistics();
+    assert_eq!((counted.abandoned, counted.refused), (0, 1));
+}
+
+#[test]
+fn a_send_whose_beginning_was_lost_has_no_buffer() {
+    let (_, receiver, _, _) = lose(1, true);
+    assert_eq!((receiver[0].kind, receiver[0].address), (EventKind::Rejected(Refusal::Lost), 0));
+}
+
+#[test]
 fn the_streaming_buffer_of_a_message_that_misses_a_packet_comes_back_with_the_event() {
     let (_, receiver, _, address) = lose(3, true);
     let rejected = receiver[0];
@@ -112,6 +185,6 @@ fn a_get_whose_reply_misses_a_packet_fails_and_frees_its_place() {
         rig.process(1, 0, async move |user| address.set(memory(&user, 2).await.0));
         rig.run();
         let counted = rig.cards[0].statistics();
-        assert_eq!((counted.abandoned, counted.unusable), (1, 0));
+        assert_eq!((counted.abandoned, counted.unusable, counted.refused), (1, 0, 1));
     }
 }

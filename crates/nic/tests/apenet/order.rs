@@ -47,7 +47,7 @@ fn a_put_that_waits_for_an_engine_is_no_duplicate_though_many_gets_pass_it() {
         let buffer = user.room(100);
         user.register(buffer).await.unwrap();
         user.sim.until(LATER).await;
-        for _ in 0..2 {
+        for _ in 0..5 {
             user.put(user.to(1, buffer, buffer.0)).await.unwrap();
         }
         for _ in 0..100 {
@@ -57,7 +57,7 @@ fn a_put_that_waits_for_an_engine_is_no_duplicate_though_many_gets_pass_it() {
     rig.process(1, 0, async |user| {
         let buffer = user.room(100);
         user.register(buffer).await.unwrap();
-        for _ in 0..2 {
+        for _ in 0..5 {
             assert_eq!(user.event().await.unwrap().kind, EventKind::Received);
         }
     });

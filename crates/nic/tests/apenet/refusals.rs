@@ -1,7 +1,8 @@
 //! What is refused, and reported at both ends.
 
 use super::support::{Rig, User};
-use nicety_nic::apenet::{ApenetError, EventKind, Operation, Refusal};
+use nicety_nic::apenet::stages;
+use nicety_nic::apenet::{ApenetError, EventKind, Operation, Refusal, Region};
 use nicety_types::{Duration, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -54,13 +55,15 @@ fn puts_and_gets_outside_registered_memory_are_refused() {
         (0, 4096, 8, Refusal::Unregistered),
         (0, 4092, 8, Refusal::Unregistered),
         (0, 1 << 40, 100, Refusal::Unregistered),
-        // Of another process.
+        // Of another process, behind its region, and before it.
         (4, 0, 8, Refusal::Foreign),
+        (4, 4096, 8, Refusal::Unregistered),
+        (4, 8u64.wrapping_neg(), 8, Refusal::Unregistered),
     ] {
         for get in [false, true] {
             let (found, told, memory) = refused(owner, async move |user, there| {
                 let buffer = ones(&user, bytes).await;
-                let transfer = user.to(1, buffer, there + offset);
+                let transfer = user.to(1, buffer, there.wrapping_add(offset));
                 let operation =
                     if get { user.get(transfer).await.unwrap() } else { user.put(transfer).await.unwrap() };
                 if !get {
@@ -155,6 +158,7 @@ fn a_wait_for_what_has_been_told_fails_at_once() {
         let other = User { process: user.card.process_of(1), ..user.clone() };
         assert_eq!((user.wait(Operation(99)).await, user.sim.now()), (unknown(99), begun));
         let foreign = other.put(user.to(1, (0, 0), 64)).await.unwrap();
+        user.sim.delay(Duration::from_us(10)).await;
         assert_eq!(user.wait(foreign).await, unknown(foreign.0));
         // Told by a wait, as an event, and to another thread that waited, too.
         let put = user.put(user.to(0, buffer, buffer.0)).await.unwrap();
@@ -191,6 +195,9 @@ fn a_refused_put_ends_when_its_bytes_have_been_read() {
         assert_eq!(user.wait(put).await, Err(error));
         assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
         assert!(matches!(user.wait(put).await, Err(ApenetError::NoOperation { .. })));
+        // Packets behind the refused one take no engine.
+        let counted = user.card.statistics();
+        assert!((1..=3).contains(&counted.tlb_misses) && counted.tlb_hits == 0, "{counted:?}");
     });
     rig.run();
 }
@@ -228,6 +235,9 @@ fn an_empty_put_to_a_process_without_events_is_refused() {
         assert_eq!(kinds, [EventKind::Sent(put), EventKind::Refused(put, Refusal::NoProcess)]);
     });
     rig.run();
+    // There is no one to tell.
+    let counted = rig.cards[1].statistics();
+    assert_eq!((counted.refused, counted.events, counted.events_lost), (1, 0, 0));
 }
 
 #[test]
@@ -280,7 +290,7 @@ fn a_deregistration_waits_for_what_is_on_its_way_and_refuses_the_rest() {
 /// Deregisters a buffer so many microseconds after a put to it has begun.
 fn deregister(overrides: &[&str], us: u64) {
     let mut rig = Rig::new(2, overrides);
-    let address = Rc::new(Cell::new(0));
+    let (address, slow) = (Rc::new(Cell::new(0)), !overrides.is_empty());
     let there = address.clone();
     rig.process(0, 0, async move |user| {
         let buffer = ones(&user, 64 * 4096).await;
@@ -300,8 +310,17 @@ fn deregister(overrides: &[&str], us: u64) {
         address.set(buffer.0);
         let region = user.register(buffer).await.unwrap();
         user.sim.until(LATER + Duration::from_us(us)).await;
+        user.restart();
+        let pages = |memory: Vec<u8>| memory.iter().filter(|&&byte| byte == 1).count() / 4096;
+        let begun = pages(user.look(buffer));
         user.deregister(region).await.unwrap();
+        // Those that had an engine.
+        assert!(pages(user.look(buffer)) <= begun + 3, "{begun}");
         let before = user.look(buffer);
+        if slow {
+            let path = user.path.get();
+            assert!(path.total(stages::REGISTER_QUEUED) > Duration::from_us(30), "{path:?}");
+        }
         let written = before.iter().filter(|&&byte| byte == 1).count();
         assert!(written > 0 && written < 64 * 4096 && written % 4096 == 0, "{written}");
         user.sim.delay(Duration::from_us(500)).await;
@@ -311,6 +330,112 @@ fn deregister(overrides: &[&str], us: u64) {
     });
     rig.run();
     assert_eq!(rig.cards[1].registered(), (0, 0));
+}
+
+#[test]
+fn a_region_takes_messages_from_the_end_of_its_registration_on() {
+    let mut rig = Rig::new(1, &["processor.register=1 ms"]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(8192);
+        let from = user.room(8);
+        user.process.set_up(from.0, 8).unwrap();
+        let poster = user.clone();
+        user.sim.spawn(async move {
+            poster.sim.delay(Duration::from_us(500)).await;
+            // A virtual one waits for the embedded processor.
+            poster.card.set_physical(true);
+            poster.put(poster.to(0, from, buffer.0)).await.unwrap();
+        });
+        let region = user.register(buffer).await.unwrap();
+        let kinds = [user.event().await.unwrap().kind, user.event().await.unwrap().kind];
+        assert!(kinds.contains(&EventKind::Rejected(Refusal::Unregistered)), "{kinds:?}");
+        user.card.set_physical(false);
+        user.put(user.to(0, from, buffer.0)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Received {}
+        // Its pages leave the TLB with it; and no other process ends it.
+        let other = User { process: user.card.process_of(7), ..user.clone() };
+        let error = Err(ApenetError::NoRegion { region: region.number });
+        assert_eq!(other.deregister(region).await, error);
+        assert_eq!(other.deregister(Region { process: 7, ..region }).await, error);
+        user.deregister(region).await.unwrap();
+        let misses = user.card.statistics().tlb_misses;
+        user.put(user.to(0, from, buffer.0)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Rejected(Refusal::Unregistered) {}
+        assert_eq!(user.card.statistics().tlb_misses, misses + 1);
+    });
+    rig.run();
+}
+
+#[test]
+fn bytes_are_in_memory_before_their_deregistration_ends() {
+    // They take longer over the bus than the card's and the kernel's work.
+    let quick =
+        ["processor.register=0 ns", "processor.page=0 ns", "kernel.unpin_page=0 ns", "kernel.call=0 ns"];
+    let mut rig = Rig::new(2, &[&quick[..], &["bus.kind=plain", "bus.latency=50 us"]].concat());
+    let address = Rc::new(Cell::new(0));
+    let there = address.clone();
+    rig.process(0, 0, async move |user| {
+        let buffer = ones(&user, 4096).await;
+        user.sim.until(LATER).await;
+        user.put(user.to(1, buffer, there.get())).await.unwrap();
+    });
+    rig.process(1, 0, async move |user| {
+        let buffer = user.room(4096);
+        address.set(buffer.0);
+        let region = user.register(buffer).await.unwrap();
+        // Descriptors and page have crossed the bus six times when the engine writes.
+        while user.card.busy().receive.is_zero() {
+            user.sim.delay(Duration::from_us(1)).await;
+        }
+        user.deregister(region).await.unwrap();
+        assert!(user.look(buffer) == [1; 4096]);
+    });
+    rig.run();
+}
+
+#[test]
+fn a_get_that_is_refused_leaves_the_replies_to_others_alone() {
+    let mut rig = Rig::new(3, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = ones(&user, 200 * 4096).await;
+        user.sim.until(LATER).await;
+        let long = user.get(user.to(1, buffer, buffer.0)).await.unwrap();
+        user.sim.delay(Duration::from_us(20)).await;
+        let refused = user.get(user.to(2, (buffer.0, 8), buffer.0)).await.unwrap();
+        let error = ApenetError::Refused { why: Refusal::Unregistered, node: 2 };
+        assert_eq!(user.wait(refused).await, Err(error));
+        assert_eq!(user.wait(long).await.unwrap().kind, EventKind::Fetched(long));
+        assert!(user.look(buffer) == vec![2; 200 * 4096]);
+    });
+    rig.process(1, 0, async |user| {
+        let buffer = user.bytes(&vec![2; 200 * 4096]);
+        user.register(buffer).await.unwrap();
+    });
+    rig.run();
+}
+
+#[test]
+fn a_reply_whose_buffer_is_deregistered_fails_its_get() {
+    let mut rig = Rig::new(2, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(200 * 4096);
+        let region = user.register(buffer).await.unwrap();
+        user.sim.until(LATER).await;
+        let get = user.get(user.to(1, buffer, buffer.0)).await.unwrap();
+        user.sim.delay(Duration::from_us(50)).await;
+        user.deregister(region).await.unwrap();
+        let error = ApenetError::Refused { why: Refusal::Unregistered, node: 1 };
+        assert_eq!(user.wait(get).await, Err(error));
+        // What still comes of it belongs to no get.
+        user.sim.delay(Duration::from_us(500)).await;
+        let counted = user.card.statistics();
+        assert!(counted.late > 50 && counted.unusable == 0 && counted.refused == 1, "{counted:?}");
+    });
+    rig.process(1, 0, async |user| {
+        let buffer = user.bytes(&vec![2; 200 * 4096]);
+        user.register(buffer).await.unwrap();
+    });
+    rig.run();
 }
 
 #[test]

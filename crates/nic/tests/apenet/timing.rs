@@ -178,6 +178,8 @@ fn one_engine_does_one_page_after_another() {
     let (read, write, link) = (598_000 + 300_000 + 520_192, 124_000 + 598_000 + 520_192, 4160 * 200);
     assert_eq!(total(&[]), around + read + 3 * link + 200_000 + write + EVENT);
     assert_eq!(total(&["dma.transmit_engines=1"]), around + 3 * read + link + 200_000 + write + EVENT);
+    // With one place in the transmit FIFO, a page is read when the one before it is on the link.
+    assert_eq!(total(&["dma.fifo=1"]), around + 3 * (read + link) + 200_000 + write + EVENT);
     // The first page comes when it has crossed the link.
     assert_eq!(total(&["dma.receive_engines=1"]), around + read + link + 200_000 + 3 * write + EVENT);
 }
@@ -192,6 +194,139 @@ fn an_interrupt_costs_its_handler_an_acknowledgement_and_a_wake_up() {
     assert_eq!(time(&path) - (time(&polled) - 65_000 - 90_000), expected);
     assert_eq!(path.total(Stage::INTERRUPT), Duration::from_us(2));
     assert_eq!(path.total(Stage::WAKE), Duration::from_ps(3_800_000));
+}
+
+#[test]
+fn an_event_waits_until_its_process_looks_for_it() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(64);
+        user.register(buffer).await.unwrap();
+        user.sim.until(START).await;
+        user.restart();
+        let put = user.put(user.to(0, buffer, buffer.0)).await.unwrap();
+        user.sim.until(START + Duration::from_us(50)).await;
+        user.wait(put).await.unwrap();
+        let path = user.path.get();
+        assert!(path.total(stages::EVENT_QUEUED) > Duration::from_us(40), "{path:?}");
+        assert_eq!(path.total(Stage::NOTICE), Duration::from_ns(65));
+        // The event of the receiver has not been copied: a call looks for it, and copies it. Then there is none.
+        let calls = || user.card.kernel().counters().calls;
+        let before = calls();
+        let mut path = Path::from(user.sim.now());
+        let polled = user.process.poll(&mut path).await.unwrap().unwrap();
+        assert_eq!((polled.kind, calls()), (EventKind::Received, before + 1));
+        assert_eq!((user.process.poll(&mut path).await, calls()), (Ok(None), before + 2));
+        // One that is in the queue of its process takes no call.
+        let puts = [(); 2].map(|()| user.to(0, buffer, buffer.0));
+        for put in puts {
+            user.put(put).await.unwrap();
+        }
+        user.sim.delay(Duration::from_us(50)).await;
+        for _ in 0..2 {
+            while user.event().await.unwrap().kind != EventKind::Received {}
+        }
+        user.put(user.to(0, buffer, buffer.0)).await.unwrap();
+        user.process.received(&mut path).await.unwrap();
+        let before = calls();
+        assert!(matches!(user.process.poll(&mut path).await, Ok(Some(event)) if event.operation().is_some()));
+        assert_eq!(calls(), before);
+    });
+    rig.run();
+}
+
+#[test]
+fn a_thread_of_the_events_own_process_copies_it() {
+    let noticed = |others: bool| {
+        let mut rig = Rig::new(1, &[]);
+        if others {
+            rig.process(0, 2, async |user| {
+                let sim = user.sim.clone();
+                sim.spawn(async move { drop(user.event().await) });
+            });
+        }
+        let at = Rc::new(Cell::new(Time::ZERO));
+        let seen = at.clone();
+        rig.process(0, 1, async move |user| {
+            let buffer = user.room(64);
+            user.register(buffer).await.unwrap();
+            let put = user.put(user.to(0, buffer, buffer.0)).await.unwrap();
+            user.wait(put).await.unwrap();
+            seen.set(user.sim.now());
+        });
+        rig.run();
+        at.get()
+    };
+    assert_eq!(noticed(true), noticed(false));
+}
+
+#[test]
+fn a_change_of_notification_reaches_those_that_wait() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(64);
+        user.register(buffer).await.unwrap();
+        let poster = user.clone();
+        user.sim.spawn(async move {
+            poster.sim.delay(Duration::from_us(20)).await;
+            poster.card.set_notify(Notify::Interrupt);
+            poster.put(poster.to(0, buffer, buffer.0)).await.unwrap();
+        });
+        while user.event().await.unwrap().kind != EventKind::Received {}
+        let counted = user.card.kernel().counters();
+        assert!(counted.wakes > 0 && counted.interrupts > 0, "{counted:?}");
+    });
+    rig.run();
+}
+
+#[test]
+fn a_word_over_two_pages_is_looked_up_twice_and_a_page_over_two_has_two_descriptors() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.room(4 * 4096);
+        user.register(buffer).await.unwrap();
+        let (at, counted) = (buffer.0, || user.card.statistics());
+        user.put(user.to(0, (at, 2), at + 2 * 4096 - 1)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Received {}
+        assert_eq!((counted().tlb_hits, counted().descriptors), (2, 1));
+        user.put(user.to(0, (at + 100, 4096), at)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Received {}
+        assert_eq!(
+            (counted().tlb_hits, counted().descriptors, counted().packets_sent),
+            (2 + 2, 1 + 2, 1 + 2)
+        );
+        // A reply is cut where its source's pages end.
+        let get = user.get(user.to(0, (at, 8192), at + 100)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Fetched(get) {}
+        assert_eq!(counted().packets_sent, 3 + 1 + 3);
+    });
+    rig.run();
+}
+
+#[test]
+fn descriptors_are_fetched_up_to_the_end_of_the_ring_and_while_the_card_has_places() {
+    let put = |user: &User, pages: u64, buffer: u64| user.to(0, (buffer, pages * 4096), buffer);
+    let mut rig = Rig::new(1, &["ring.entries=8", "ring.fetch=8"]);
+    rig.process(0, 0, async move |user| {
+        let buffer = user.room(5 * 4096);
+        user.register(buffer).await.unwrap();
+        for fetches in [1, 1 + 2] {
+            user.put(put(&user, 5, buffer.0)).await.unwrap();
+            while user.event().await.unwrap().kind != EventKind::Received {}
+            assert_eq!(user.card.statistics().fetches, fetches);
+        }
+    });
+    rig.run();
+    let mut rig = Rig::new(1, &["ring.fetch=2", "dma.fifo=1", "dma.setup=1 ms"]);
+    rig.process(0, 0, async move |user| {
+        let buffer = user.room(20 * 4096);
+        user.register(buffer).await.unwrap();
+        user.put(put(&user, 20, buffer.0)).await.unwrap();
+        user.sim.delay(Duration::from_us(500)).await;
+        // One is with its engine, two have a place.
+        assert_eq!(user.card.statistics().descriptors, 3);
+    });
+    rig.run();
 }
 
 #[test]

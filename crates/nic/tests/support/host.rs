@@ -3,7 +3,7 @@
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::Sim;
-use nicety_nic::{Arrival, Caller, Card, CardSpec, Log, Outgoing, Seat, Wanted};
+use nicety_nic::{Arrival, Caller, Card, CardError, CardSpec, Log, Outgoing, Seat, Wanted};
 use nicety_types::{Path, Recorder};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -51,18 +51,29 @@ impl Host {
     }
 
     /// Sends the first bytes of a buffer.
-    pub async fn send_from(&self, buffer: &Allocation, to: u32, tag: u32, bytes: u64) {
+    pub async fn send_from(
+        &self,
+        buffer: &Allocation,
+        to: u32,
+        tag: u32,
+        bytes: u64,
+    ) -> Result<(), CardError> {
         let path = RefCell::new(Path::from(self.sim.now()));
         let outgoing = Outgoing { to, tag, address: buffer.address(), bytes };
-        self.card.clone().send(self.caller(&path), outgoing).await.unwrap();
+        self.card.clone().send(self.caller(&path), outgoing).await
     }
 
     /// Receives a message of any rank into a buffer.
-    pub async fn receive_into(&self, buffer: &Allocation, tag: Option<u32>, room: u64) -> Arrival {
+    pub async fn receive_into(
+        &self,
+        buffer: &Allocation,
+        tag: Option<u32>,
+        room: u64,
+    ) -> Result<Arrival, CardError> {
         let path = RefCell::new(Path::from(self.sim.now()));
         let wanted = Wanted { source: None, tag, address: buffer.address(), room };
-        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await.unwrap();
-        self.card.clone().received(self.caller(&path), posted).await.unwrap()
+        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await?;
+        self.card.clone().received(self.caller(&path), posted).await
     }
 
     fn caller<'c>(&'c self, path: &'c RefCell<Path>) -> Caller<'c> {

@@ -13,13 +13,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Of a packet to node 0: kind, sender, number, offset; processes, address, bytes and data. The payload is real.
-fn packet(
+fn packet(kind: (u8, u8), origin: (u32, u64, u64), words: [u64; 5], payload: &[u8]) -> Forged {
+    packet_to(0, kind, origin, words, payload)
+}
+
+/// The same to any node.
+fn packet_to(
+    target: u32,
     (kind, physical): (u8, u8),
     (node, message, offset): (u32, u64, u64),
     [from, to, address, bytes, data]: [u64; 5],
     payload: &[u8],
 ) -> Forged {
-    let words = [node, from as u32, 0, to as u32, payload.len() as u32].map(u32::to_le_bytes).concat();
+    let words = [node, from as u32, target, to as u32, payload.len() as u32].map(u32::to_le_bytes).concat();
     let mut header =
         [&[kind, physical, 0, 0][..], &words, &address.to_le_bytes(), &message.to_le_bytes()].concat();
     header.extend([offset as u32, bytes as u32].map(u32::to_le_bytes).concat());
@@ -34,6 +40,11 @@ fn packet(
 /// A card whose process has registered memory and posted streaming buffers, and a forger. The memory between regions stays
 /// as it is. Returns the counters, and the process's memory.
 fn run(packets: Vec<Forged>) -> (Statistics, Vec<u8>) {
+    run_on(packets, true)
+}
+
+/// The same where packets of a node may come in any order, unless `ordered`.
+fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
     let overrides = ["buffer.packets=4", "limits.gets=2"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("apenet-v5", &overrides, SHIPPED).unwrap();
     let spec = Arc::new(nicety_nic::read(&spec).unwrap().0.of::<ApenetSpec>().unwrap().clone());
@@ -42,7 +53,8 @@ fn run(packets: Vec<Forged>) -> (Statistics, Vec<u8>) {
     let memory = Rc::new(Memory::new(spec.node.host.memory));
     let cpus = Rc::new(Cpus::new(&sim, spec.node.host, &recorder));
     let kernel = Rc::new(Kernel::new(&sim, &cpus, spec.kernel));
-    let card = Card::install(&sim, spec, (memory.clone(), None), kernel, port, (2, true), &recorder).unwrap();
+    let card =
+        Card::install(&sim, spec, (memory.clone(), None), kernel, port, (2, ordered), &recorder).unwrap();
     let process = card.process_of(0);
     let buffer = memory.allocate(8192).unwrap();
     // The region is the middle of the memory.
@@ -165,6 +177,105 @@ fn what_is_no_part_of_a_message_is_dropped_and_counted() {
     assert_eq!((counted.packets_received, counted.events_lost, counted.abandoned), (16 - 7 + 3, 0, 1));
 }
 
+/// The counters of packets for a card that expects the reply to its get 0, of 100 bytes: unusable, late, refused, refused
+/// elsewhere, given up, gets served.
+fn counted(packets: &[Forged]) -> ([u64; 6], Vec<u8>) {
+    let (counted, memory) = run(packets.to_vec());
+    // And eight more invalid packets.
+    let Statistics { unusable, late, refused, refused_elsewhere, abandoned, gets_served, .. } = counted;
+    ([unusable - 8, late, refused, refused_elsewhere, abandoned, gets_served], memory)
+}
+
+#[test]
+fn a_refusal_is_taken_from_the_end_that_the_get_went_to_alone() {
+    let refusal = |from, to, bytes, data| packet((4, 0), (1, 0, 0), [from, to, 0, bytes, data], &[]);
+    let right = refusal(0, 0, 100, 1);
+    assert_eq!(counted(std::slice::from_ref(&right)).0, [0, 0, 0, 1, 0, 0]);
+    // Other processes, another length, no reason; and no refusal, though on its channel. It comes once.
+    for wrong in [
+        refusal(3, 0, 100, 1),
+        refusal(0, 3, 100, 1),
+        refusal(0, 0, 99, 1),
+        refusal(0, 0, 100, 0),
+        refusal(0, 0, 100, 8),
+        Forged { control: true, ..packet((1, 0), (1, 0, 0), [0, 0, 0, 100, 1], &[]) },
+        packet_to(1, (4, 0), (1, 0, 0), [0, 0, 0, 100, 1], &[]),
+    ] {
+        assert_eq!(counted(&[wrong.clone(), right.clone()]).0, [1, 0, 0, 1, 0, 0], "{wrong:?}");
+        assert_eq!(counted(&[wrong]).0, [1, 0, 0, 0, 0, 0]);
+    }
+    assert_eq!(counted(&[right.clone(), right]).0, [1, 0, 0, 1, 0, 0]);
+}
+
+#[test]
+fn a_get_is_served_once_and_has_no_payload() {
+    let get =
+        |number, offset, payload: &[u8]| packet((2, 0), (1, number, offset), [0, 0, REGION, 10, 0], payload);
+    let twice = [get(5, 0, &[]), get(5, 0, &[]), get(6, 0, &[1]), get(7, 1, &[]), get(8, 0, &[])];
+    assert_eq!(counted(&twice).0, [3, 0, 0, 0, 0, 2]);
+}
+
+#[test]
+fn a_packet_is_for_this_card_and_no_longer_than_the_largest() {
+    let put = |node, bytes: usize| {
+        packet_to(node, (1, 0), (1, 5, 0), [0, 0, REGION, bytes as u64, 0], &vec![1; bytes])
+    };
+    for (packet, unusable, refused) in
+        [(put(0, 100), 0, 0), (put(1, 100), 1, 0), (put(0, 4096), 0, 1), (put(0, 4097), 1, 0)]
+    {
+        assert_eq!(counted(&[packet]).0, [unusable, 0, refused, 0, 0, 0]);
+    }
+}
+
+#[test]
+fn a_get_takes_one_reply_from_the_end_that_it_went_to() {
+    let part = |number, process, offset, bytes, value: u8, length: usize| {
+        packet((3, 0), (1, number, offset), [process, 0, 0, bytes, 0], &vec![value; length])
+    };
+    let right = [part(10, 0, 0, 100, 6, 50), part(10, 0, 50, 100, 6, 50)];
+    for (wrong, at) in [
+        // A second reply, which begins after the first; one from another process; of another length, from its middle.
+        (part(11, 0, 0, 100, 5, 100), 1),
+        (part(11, 3, 0, 100, 5, 100), 0),
+        (part(11, 0, 50, 99, 5, 20), 0),
+    ] {
+        let mut packets = right.to_vec();
+        packets.insert(at, wrong);
+        let (counted, memory) = counted(&packets);
+        assert_eq!((counted, &memory[1000..1100]), ([0, 1, 0, 0, 0, 0], &[6; 100][..]));
+    }
+    // Its address is the get's, and virtual, whatever it says.
+    let hits =
+        |physical| run(vec![packet((3, physical), (1, 10, 0), [0, 0, 64, 100, 0], &[6; 100])]).0.tlb_hits;
+    assert_eq!(hits(1), hits(0));
+}
+
+#[test]
+fn a_message_goes_on_beside_packets_that_are_no_part_of_it() {
+    let part = |offset, address| packet((1, 0), (1, 4, offset), [0, 0, address, 300, 0], &[3; 100]);
+    let parts = [0, 100, 200].map(|offset| part(offset, REGION + offset));
+    // A part again; a later one that says another address.
+    for wrong in [parts[0].clone(), part(200, REGION)] {
+        let [first, second, third] = parts.clone();
+        let (counted, memory) = counted(&[first, wrong, second, third]);
+        assert_eq!((counted, &memory[1000..1300]), ([1, 0, 0, 0, 0, 0], &[3; 300][..]));
+    }
+}
+
+#[test]
+fn messages_that_may_pass_each_other_are_given_up_when_there_are_too_many() {
+    let begin = |number| packet((1, 0), (1, number, 0), [0, 0, REGION, 200, 0], &[3; 100]);
+    let given_up = |count| run_on((0..count).map(begin).collect(), false).0.abandoned;
+    assert_eq!([1, 64, 65, 67].map(given_up), [0, 0, 1, 3]);
+    // A message that is whole waits for the one before it, until that is given up.
+    let whole = packet((1, 0), (1, 2, 0), [0, 0, REGION + 500, 10, 0], &[4; 10]);
+    let last = packet((1, 0), (1, 1, 150), [0, 0, REGION + 150, 200, 0], &[3; 50]);
+    let [without, with] = [vec![begin(1), whole.clone()], vec![begin(1), whole, last]]
+        .map(|packets| run_on(packets, false).0.events);
+    // Its event, and that of the one that was given up.
+    assert_eq!(with, without + 2);
+}
+
 /// A put of no bytes for the library, with this address and data.
 fn to_library((node, number): (u32, u64), address: u64, data: u64) -> Forged {
     let library = u64::from(u32::MAX);
@@ -183,12 +294,12 @@ fn library(packets: Vec<Forged>) -> (Statistics, u32) {
     for sends in [true, false] {
         let (own, out, into, ended) = (host.clone(), out.clone(), into.clone(), ended.clone());
         host.sim.spawn(async move {
-            if sends {
-                own.send_from(&out, 1, 0, 8192).await;
+            let whole = if sends {
+                own.send_from(&out, 1, 0, 8192).await.is_ok()
             } else {
-                own.receive_into(&into, None, 10_000).await;
-            }
-            ended.set(ended.get() + 1);
+                own.receive_into(&into, None, 10_000).await.is_ok()
+            };
+            ended.set(ended.get() + u32::from(whole));
         });
     }
     forger::send(&world, other, packets, 16);
@@ -206,6 +317,18 @@ fn the_library_puts_no_more_than_its_message_and_to_its_receiver_alone() {
     assert_eq!((counted.packets_sent, counted.unusable, ended), (1, 3 + 32, 0));
     let (counted, ended) = library([forged, vec![cts(3, 1, 4096, 5000)]].concat());
     assert_eq!((counted.packets_sent, counted.unusable, ended), (1 + 2, 3 + 32, 1));
+}
+
+#[test]
+fn the_library_has_as_many_streaming_buffers_as_windows_allow() {
+    // Three hosts, sixteen messages each; and that of the receive comes back.
+    let eager = |number: u64| {
+        let library = u64::from(u32::MAX);
+        packet((1, 0), (1, number, 0), [library, library, 0, 8, 1u64 << 60 | 5], &[1; 8])
+    };
+    for (sends, refused) in [(49, 0), (50, 1), (60, 11)] {
+        assert_eq!(library((0..sends).map(eager).collect()).0.refused, refused, "{sends}");
+    }
 }
 
 #[test]

@@ -61,14 +61,14 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
 async fn send(host: &Host, to: u32, tag: u32, bytes: u64) {
     let buffer = host.room(bytes);
     buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag.into()));
-    host.send_from(&buffer, to, tag, bytes).await;
+    host.send_from(&buffer, to, tag, bytes).await.unwrap();
 }
 
 /// Receives the message of a tag: its source, its tag, and whether its bytes are right.
 async fn receive(host: &Host, tag: u32) -> (u32, u32, bool) {
     let room = SIZES[tag as usize];
     let buffer = host.room(room);
-    let arrival = host.receive_into(&buffer, Some(tag), room).await;
+    let arrival = host.receive_into(&buffer, Some(tag), room).await.unwrap();
     let mut bytes = vec![0; room as usize];
     buffer.bytes().unwrap().read(0, &mut bytes);
     (arrival.source, arrival.tag, arrival.bytes == room && bytes == pattern(room as usize, tag.into()))
@@ -106,7 +106,7 @@ fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
             match tag % 3 {
                 0 => {
                     let buffer = sender.memory.allocate_phantom(BYTES).unwrap();
-                    sender.send_from(&buffer, 1, tag, BYTES).await;
+                    sender.send_from(&buffer, 1, tag, BYTES).await.unwrap();
                 }
                 _ => send(&sender, 1, tag, BYTES).await,
             }
@@ -118,7 +118,7 @@ fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
         for tag in 0..12 {
             let buffer = receiver.memory.allocate(BYTES).unwrap();
             buffer.bytes().unwrap().write(0, &[0xaa; BYTES as usize]);
-            let arrival = receiver.receive_into(&buffer, Some(tag), BYTES).await;
+            let arrival = receiver.receive_into(&buffer, Some(tag), BYTES).await.unwrap();
             assert_eq!(arrival.bytes, BYTES);
             let mut bytes = [0; BYTES as usize];
             buffer.bytes().unwrap().read(0, &mut bytes);

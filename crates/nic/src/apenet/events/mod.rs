@@ -145,7 +145,7 @@ impl Card {
                 }
                 continue;
             }
-            let waiting = Waiting::of(&self.events, process);
+            let _waiting = Waiting::of(&self.events, process);
             let mode = self.events.notify.get();
             let come = || {
                 self.has(process, wanted) || self.events.polls(process) || self.events.notify.get() != mode
@@ -157,7 +157,6 @@ impl Card {
             } else if mode == Notify::Interrupt && self.has(process, wanted) {
                 self.wake(process, wanted, &mut follow).await;
             }
-            drop(waiting);
         }
     }
 

@@ -39,7 +39,7 @@ impl Incoming {
 
     /// Whether a packet is the next one.
     fn continues(&self, header: &Repr) -> bool {
-        self.come.get() > 0 && *header == self.part(self.come.get(), header)
+        *header == self.part(self.come.get(), header)
     }
 
     /// Whether a packet is one after the next.

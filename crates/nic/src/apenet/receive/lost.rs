@@ -31,7 +31,6 @@ impl Card {
                 }
                 lost
             }
-            None if header.offset == 0 => false,
             None if header.kind == Kind::Put => {
                 let lost = self.note(header);
                 if lost {

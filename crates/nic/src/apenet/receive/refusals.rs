@@ -38,7 +38,7 @@ impl Card {
     ) {
         self.count(|counted| counted.refused += 1);
         self.receive.first_refused.borrow_mut().get_or_insert((*header, why));
-        let (bytes, data) = (header.bytes.into(), if header.kind == Kind::Put { header.data } else { 0 });
+        let (bytes, data) = (header.bytes.into(), header.data);
         let event =
             Event { kind: EventKind::Rejected(why), peer: header.from, address, bytes, data, streaming };
         self.complete(header.to.process, event, header.message(), path.clone());

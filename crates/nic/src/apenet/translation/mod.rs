@@ -93,10 +93,8 @@ impl Card {
                 let time = self.spec.processor.translation;
                 self.process(time, (stages::TRANSLATION, stages::TRANSLATION_QUEUED), path).await;
                 // Registered when the processor looks at its table; it may have been deregistered since the miss.
-                let found = regions.hold(process, start, all)?;
-                if found.region().page == page {
-                    self.translation.tlb.borrow_mut().fill((process, at));
-                }
+                drop(regions.hold(process, start, all)?);
+                self.translation.tlb.borrow_mut().fill((process, at));
             }
             match at.checked_add(page) {
                 Some(next) if next <= last => at = next,

@@ -56,13 +56,6 @@ impl Drop for Hold {
     }
 }
 
-impl Hold {
-    /// The region.
-    pub(in crate::apenet) fn region(&self) -> &Registered {
-        &self.0
-    }
-}
-
 /// All regions of a card.
 pub(in crate::apenet) struct Regions {
     sim: Sim,

@@ -65,7 +65,8 @@ struct Outgoing {
     header: Repr,
     /// None until an engine has read it.
     ready: RefCell<Option<(Payload, Path)>>,
-    place: RefCell<Option<Permit>>,
+    /// In the transmit FIFO.
+    _place: Permit,
 }
 
 /// The transmit path.
@@ -241,8 +242,7 @@ impl Card {
             let place = self.transmit.fifo.acquire(1).await;
             self.transmit.left.waited(Stage::SEND_QUEUED, message, &mut path);
             path.advance(Stage::SEND_QUEUED, self.sim.now());
-            let (ready, place) = (RefCell::default(), RefCell::new(Some(place)));
-            let packet = Rc::new(Outgoing { header, ready, place });
+            let packet = Rc::new(Outgoing { header, ready: RefCell::default(), _place: place });
             if bytes == 0 {
                 packet.ready.replace(Some((Payload::empty(), path.clone())));
                 self.transmit.outgoing.borrow_mut().push_back(packet);
@@ -319,7 +319,6 @@ impl Card {
             };
             self.count(|counted| counted.packets_sent += 1);
             self.transmit.left.released(message, &handed);
-            drop(packet.place.take());
         }
     }
 
