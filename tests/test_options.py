@@ -36,6 +36,8 @@ COMMANDS: dict[str, tuple[type, Callable[..., Any]]] = {
     "bench pcsa": (types.ContextOptions, package.bench_pcsa),
     "pcsa": (types.CountOptions, package.count_sources),
     "tsp": (types.TourOptions, package.solve_tsp),
+    "goal run": (types.ScheduleOptions, package.run_schedule),
+    "goal generate": (types.GenerateOptions, package.generate_schedule),
     "run": (requests.ProgramOptions, run_program),
     "bench broadcast": (requests.BroadcastOptions, usecases.Broadcast),
     "bench accumulate": (requests.AccumulateOptions, usecases.Accumulate),

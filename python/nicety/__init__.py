@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nicety.build.compiler import Compiled, compile_handlers
     from nicety.build.sources import Handlers, Processes
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
+    from nicety.goal import convert_schedule, generate_schedule, run_schedule, schedule_info
     from nicety.program.buffers import Buffer
     from nicety.program.calls import Operation
     from nicety.program.channels.card import Channels
@@ -132,10 +133,14 @@ __all__ = [
     "bench_torus",
     "check_line_rate",
     "compile_handlers",
+    "convert_schedule",
     "count_sources",
+    "generate_schedule",
     "reproduce",
     "run_benchmark",
+    "run_schedule",
     "run_usecase",
+    "schedule_info",
     "solve_tsp",
 ]
 
@@ -206,10 +211,14 @@ _HOMES = {
     "bench_torus": "nicety.bench.torus",
     "check_line_rate": "nicety.bench.line_rate",
     "compile_handlers": "nicety.build.compiler",
+    "convert_schedule": "nicety.goal",
     "count_sources": "nicety.apps.cardinality",
+    "generate_schedule": "nicety.goal",
     "reproduce": "nicety.studies",
     "run_benchmark": "nicety.bench.messages",
+    "run_schedule": "nicety.goal",
     "run_usecase": "nicety.usecases.driver",
+    "schedule_info": "nicety.goal",
     "solve_tsp": "nicety.apps.salesman",
 }
 

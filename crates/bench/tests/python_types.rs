@@ -14,7 +14,7 @@ const WIDTH: usize = 120;
 #[test]
 fn pythons_types_are_those_of_rust() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER);
-    let (types, reports) = (python(&nicety_bench::schemas()), dataclasses(&nicety_bench::run_schemas()));
+    let (types, reports) = (python(&all_schemas()), dataclasses(&nicety_bench::run_schemas()));
     for (name, made) in [("types.py", types), ("reports.py", reports)] {
         let path = folder.join(name);
         if std::env::var_os("NICETY_WRITE").is_some() {
@@ -28,6 +28,17 @@ fn pythons_types_are_those_of_rust() {
              python_types"
         );
     }
+}
+
+/// Those of benchmarks and applications, and those of schedules that are not among them.
+fn all_schemas() -> Vec<(String, Value)> {
+    let mut schemas = nicety_bench::schemas();
+    for (name, schema) in nicety_goal::schemas() {
+        if schemas.iter().all(|(other, _)| *other != name) {
+            schemas.push((name, schema));
+        }
+    }
+    schemas
 }
 
 #[test]
@@ -162,7 +173,7 @@ fn option(schema: &Value) -> String {
         (None, Some("uint32")) => made.push("most=U32".to_owned()),
         (None, _) => {}
     }
-    for (key, value) in ["usual", "metavar", "example", "only"].map(|key| (key, &schema[key])) {
+    for (key, value) in ["usual", "metavar", "flag", "example", "only"].map(|key| (key, &schema[key])) {
         if !value.is_null() {
             made.push(format!("{key}={}", python_value(value)));
         }

@@ -7,6 +7,7 @@ mod calls;
 mod capture;
 mod channels;
 mod errors;
+mod goal;
 mod grid;
 mod interfaces;
 mod processes;
@@ -50,6 +51,8 @@ mod _native {
     use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
+    #[pymodule_export]
+    use crate::goal::{goal_convert, goal_generate, goal_info, goal_run};
     #[pymodule_export]
     use crate::grid::{grid_bench, torus_bench};
     #[pymodule_export]

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from nicety.cli import apps, cc, reproduce, run
+from nicety.cli import cc, reproduce, run
+from nicety.cli.apps import processors
+from nicety.cli.apps.goal import goal
 from nicety.cli.bench.commands import bench
 from nicety.cli.hpu import hpu
 from nicety.cli.options import group
@@ -35,5 +37,6 @@ def _main(
 app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
 app.add_typer(hpu, name="hpu")
 app.add_typer(bench, name="bench")
-for room in (cc, reproduce, run, apps):
+app.add_typer(goal, name="goal")
+for room in (cc, reproduce, run, processors):
     room.register(app)

@@ -1423,3 +1423,185 @@ class TourOptions(TypedDict, total=False):
     restarts: Annotated[int | None, Option(default=200, least=1, most=U32)]
     resume: Annotated[Place | None, Option(metavar="FILE")]
     seed: Annotated[int | None, Option(default=1, most=U32)]
+
+
+Compat = Literal["loggopsim"]
+"""A simulator whose results are wanted."""
+
+
+class Converted(TypedDict):
+    """What was converted.
+
+    Attributes:
+        input: The file that was read.
+        output: The file that was written.
+        format: Its format: `text` or `binary`.
+        ranks: Ranks.
+        operations: Operations.
+    """
+
+    input: str
+    output: str
+    format: str
+    ranks: int
+    operations: int
+
+
+class Generated(TypedDict):
+    """What was made.
+
+    Attributes:
+        pattern: The pattern.
+        output: The file.
+        ranks: Ranks.
+        operations: Operations.
+    """
+
+    pattern: str
+    output: str
+    ranks: int
+    operations: int
+
+
+GoalNetwork = Literal["loggops"]
+"""The network of a run."""
+
+
+class LogGopsParameters(TypedDict):
+    """The parameters of a network, as given.
+
+    Attributes:
+        latency: L: the latency.
+        overhead: o: the overhead.
+        gap: g: the gap.
+        gap_per_byte: G: the gap a byte.
+        overhead_per_byte: O: the overhead a byte.
+        eager_bytes: S: the longest message that is sent at once.
+    """
+
+    latency: str
+    overhead: str
+    gap: str
+    gap_per_byte: str
+    overhead_per_byte: str
+    eager_bytes: int
+
+
+class ScheduleInfo(TypedDict):
+    """What a schedule is made of.
+
+    Attributes:
+        file: The file.
+        ranks: Ranks.
+        operations: Operations of all ranks.
+        sends: Those that send.
+        recvs: Those that receive.
+        calcs: Those that calculate.
+        bytes: Bytes that are sent.
+        calc_ns: Nanoseconds that are calculated, on all CPUs together.
+        dependencies: Dependencies between operations.
+        depth: Operations of the longest chain in a rank of which each depends on the one before.
+        degree: Other ranks that a rank names as source or destination, the most that one does.
+        rank_operations: Operations of a rank, the most.
+        cpus: CPUs that a rank takes, the most.
+        nics: Network interfaces, likewise.
+    """
+
+    file: str
+    ranks: int
+    operations: int
+    sends: int
+    recvs: int
+    calcs: int
+    bytes: int
+    calc_ns: int
+    dependencies: int
+    depth: int
+    degree: int
+    rank_operations: int
+    cpus: int
+    nics: int
+
+
+class ScheduleReport(TypedDict):
+    """When the hosts of a schedule were done.
+
+    Attributes:
+        version: The version of nicety.
+        file: The schedule.
+        network: The network.
+        parameters: Its parameters, as given.
+        ranks: Ranks.
+        events: Operations that were executed, and messages that arrived, as LogGOPSim counts them.
+        operations: Operations that were executed.
+        messages: Messages that arrived.
+        finish_ns: The time at which each host's CPUs were done.
+        max_finish_ns: The latest of them.
+        max_host: The first host that was done then.
+        compat: The simulator whose rules were followed, if not nicety's own.
+        unexecuted: Operations that never were: by LogGOPSim's rules those that wait for each other, or for the end of a
+            send whose receive is of another class of size.
+    """
+
+    version: str
+    file: str
+    network: GoalNetwork
+    parameters: LogGopsParameters
+    ranks: int
+    events: int
+    operations: int
+    messages: int
+    finish_ns: list[float]
+    max_finish_ns: float
+    max_host: int
+    compat: NotRequired[Compat]
+    unexecuted: NotRequired[int]
+
+
+class GenerateOptions(TypedDict, total=False):
+    """Make the schedule of a communication pattern.
+
+    Patterns: binomial-broadcast, binomial-reduce, dissemination, recursive-doubling, ring-allreduce, pairwise-alltoall,
+    linear-alltoall, gather, scatter, halo-2d, halo-3d, pipeline, data-parallel, mixture-of-experts. The last two are
+    training steps.
+
+    Attributes:
+        ranks: Ranks.
+        size: Bytes: of the message, of the vector that is reduced, of a face, for each rank of an alltoall; of a
+            training step's gradients, and of the tokens that a rank sends to all experts together.
+        compute: The time of a calculation, in patterns that have them, as in 20us: of adding two vectors, of a stage,
+            or of a layer.
+        iterations: How often each rank does it, one time behind the other.
+        layers: Layers of a training step.
+    """
+
+    ranks: Required[Annotated[int, Option(least=1, most=4294967294)]]
+    size: Required[Annotated[int, Option(metavar="SIZE")]]
+    compute: Annotated[str | None, Option(default="0", metavar="TIME")]
+    iterations: Annotated[int | None, Option(default=1, least=1, most=1000000)]
+    layers: Annotated[int | None, Option(default=4, least=1, most=10000)]
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """Run a schedule, and say when each host is done.
+
+    Attributes:
+        compat: The rules of LogGOPSim, oddities included, instead of nicety's own.
+        eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
+            receive.
+        gap: g: the gap between the starts of messages at an interface.
+        gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        latency: L: the latency between hosts.
+        network: The network: LogGOPS, whose parameters follow.
+        overhead: o: the overhead of a CPU for a message.
+        overhead_per_byte: O: the overhead for each byte behind a message's first.
+    """
+
+    compat: Annotated[Compat | None, Option(metavar="loggopsim")]
+    eager_bytes: Annotated[int | None, Option(default=65535, metavar="SIZE", flag="--S")]
+    gap: Annotated[str | None, Option(default="1000ns", metavar="TIME", flag="--g")]
+    gap_per_byte: Annotated[str | None, Option(default="6ns", metavar="GAP", flag="--G")]
+    latency: Annotated[str | None, Option(default="2500ns", metavar="TIME", flag="--L")]
+    network: Annotated[GoalNetwork | None, Option(default="loggops", metavar="loggops")]
+    overhead: Annotated[str | None, Option(default="1500ns", metavar="TIME", flag="--o")]
+    overhead_per_byte: Annotated[str | None, Option(default="0", metavar="GAP", flag="--O")]

@@ -1,0 +1,87 @@
+//! Operations that wait for each other.
+
+use crate::schedule::{Rank, Schedule};
+
+/// Operations of a rank of which each waits for the next, and the last for the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cycle {
+    /// The rank.
+    pub rank: u32,
+    /// Their numbers.
+    pub ops: Vec<u32>,
+}
+
+impl Cycle {
+    /// The cycle in words.
+    pub fn describe(&self, schedule: &Schedule) -> String {
+        const MOST: usize = 6;
+        let ops = schedule.rank(self.rank).ops;
+        let name = |op: u32| named(op, &ops[op as usize]);
+        let mut text = format!("rank {}: operations wait for each other: {}", self.rank, name(self.ops[0]));
+        for op in self.ops.iter().skip(1).take(MOST) {
+            text += &format!(", which waits for {}", name(*op));
+        }
+        if self.ops.len() > MOST + 1 {
+            text += &format!(", and so on for {} more", self.ops.len() - MOST - 1);
+        }
+        text + &format!(", which waits for operation {}", self.ops[0])
+    }
+}
+
+/// An operation in a message: its number, its line where it has one, and what it does.
+pub(crate) fn named(number: u32, op: &crate::schedule::Op) -> String {
+    match op.line {
+        0 => format!("operation {number} ({op})"),
+        line => format!("operation {number} (line {line}: {op})"),
+    }
+}
+
+/// The first rank's operations that wait for each other, if there are any.
+pub fn find_cycle(schedule: &Schedule) -> Option<Cycle> {
+    (0..schedule.ranks()).find_map(|rank| {
+        let ops = cycle_of(schedule.rank(rank))?;
+        Some(Cycle { rank, ops })
+    })
+}
+
+/// Calls `visit` with each operation of a rank, behind all that it waits for. Those are left out that wait for each other, or
+/// for such; of these the dependencies that are left are returned.
+pub(crate) fn in_order(rank: Rank<'_>, mut visit: impl FnMut(u32)) -> Vec<u32> {
+    let mut left: Vec<u32> = rank.ops.iter().map(|op| op.dependencies).collect();
+    let mut free: Vec<u32> = (0..rank.ops.len() as u32).filter(|op| left[*op as usize] == 0).collect();
+    while let Some(op) = free.pop() {
+        visit(op);
+        for dependent in rank.dependents(op as usize) {
+            let left = &mut left[dependent.op() as usize];
+            *left -= 1;
+            if *left == 0 {
+                free.push(dependent.op());
+            }
+        }
+    }
+    left
+}
+
+fn cycle_of(rank: Rank<'_>) -> Option<Vec<u32>> {
+    let left = in_order(rank, |_| {});
+    let start = left.iter().position(|left| *left > 0)?;
+    // Each of those that are left waits for another one of them.
+    let mut waits_for = vec![u32::MAX; left.len()];
+    for first in (0..left.len()).filter(|op| left[*op] > 0) {
+        for dependent in rank.dependents(first) {
+            waits_for[dependent.op() as usize] = first as u32;
+        }
+    }
+    let mut seen = vec![false; left.len()];
+    let mut at = start as u32;
+    while !std::mem::replace(&mut seen[at as usize], true) {
+        at = waits_for[at as usize];
+    }
+    let mut ops = vec![at];
+    let mut next = waits_for[at as usize];
+    while next != at {
+        ops.push(next);
+        next = waits_for[next as usize];
+    }
+    Some(ops)
+}

@@ -1,0 +1,57 @@
+//! Errors of files: what is wrong, and where.
+
+use std::fmt;
+
+/// Where in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a text: the line and the column, both from 1.
+    Text {
+        /// The line.
+        line: u64,
+        /// The column, in bytes.
+        column: usize,
+    },
+    /// In a binary file: the byte, from 0.
+    Byte(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Text { line, column } => write!(f, "line {line}, column {column}"),
+            Place::Byte(byte) => write!(f, "byte {byte}"),
+        }
+    }
+}
+
+/// Why a file is no schedule, or cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// Where.
+    pub place: Place,
+    /// The rank, if it is in the block of one.
+    pub rank: Option<u32>,
+    /// The error.
+    pub text: String,
+    /// Whether the caller has asked to stop.
+    pub interrupted: bool,
+}
+
+impl ReadError {
+    pub(crate) fn new(place: Place, rank: Option<u32>, text: impl Into<String>) -> ReadError {
+        ReadError { place, rank, text: text.into(), interrupted: false }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.place)?;
+        if let Some(rank) = self.rank {
+            write!(f, "rank {rank}: ")?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for ReadError {}

@@ -1,0 +1,157 @@
+//! Schedules in files: the format is told by the first bytes when it is read, and by the name when it is written.
+
+use crate::error::{Place, ReadError};
+use crate::schedule::Schedule;
+use crate::text::DuplicateLabels;
+use crate::{binary, text};
+use nicety::Error;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A format of schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Text.
+    Text,
+    /// Binary.
+    Binary,
+}
+
+impl Format {
+    /// The format that a name asks for: `.bin` is binary, and `.goal` and `.txt` are text.
+    pub fn of_name(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "bin" => Some(Format::Binary),
+            "goal" | "txt" => Some(Format::Text),
+            _ => None,
+        }
+    }
+
+    /// The other one.
+    pub const fn other(self) -> Format {
+        match self {
+            Format::Text => Format::Binary,
+            Format::Binary => Format::Text,
+        }
+    }
+}
+
+fn unreadable(path: &str, error: &io::Error) -> Error {
+    Error::Input(format!("{path}: cannot read it ({})", said(error)))
+}
+
+/// An error of the system without its number.
+fn said(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// Reads a schedule. `go_on` is called every so often with the bytes that are read and that there are.
+///
+/// # Errors
+/// The file cannot be read, or is no schedule; `go_on` returned false.
+pub fn read(
+    path: &str,
+    labels: DuplicateLabels,
+    go_on: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<(Schedule, Format), Error> {
+    let mut file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    let length = file.metadata().map_or(0, |about| about.len());
+    let mut head = Vec::new();
+    (&mut file).take(8).read_to_end(&mut head).map_err(|error| unreadable(path, &error))?;
+    // A file of another byte order is binary, too.
+    let is_binary = head.len() == 8 && head.contains(&0);
+    // What is no file on a disk, such as a pipe, cannot be read twice.
+    let again: Box<dyn Read> = match file.seek(SeekFrom::Start(0)) {
+        Ok(_) => Box::new(file),
+        Err(_) => Box::new(io::Cursor::new(head).chain(file)),
+    };
+    let counted = Counted { source: again.into(), read: 0.into() };
+    let (found, format) = if is_binary {
+        let source = BufReader::with_capacity(1 << 16, &counted);
+        (binary::read(source, &mut |_| go_on(counted.read.get(), length)), Format::Binary)
+    } else {
+        (text::read(&counted, labels, &mut |_| go_on(counted.read.get(), length)), Format::Text)
+    };
+    match found {
+        Ok(schedule) => Ok((schedule, format)),
+        Err(ReadError { interrupted: true, .. }) => Err(Error::Interrupted),
+        Err(ReadError { place: Place::Text { line, column }, rank, text, .. }) => {
+            let rank = rank.map(|rank| format!("rank {rank}: ")).unwrap_or_default();
+            Err(Error::Input(format!("{path}:{line}:{column}: {rank}{text}")))
+        }
+        Err(error) => Err(Error::Input(format!("{path}: {error}"))),
+    }
+}
+
+/// A source that counts what is read of it.
+struct Counted<R> {
+    source: std::cell::RefCell<R>,
+    read: std::cell::Cell<u64>,
+}
+
+impl<R: Read> Read for &Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.borrow_mut().read(buffer)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}
+
+/// A destination that stops when it is told to.
+struct Interruptible<'i, W> {
+    to: W,
+    interrupt: Option<&'i AtomicBool>,
+}
+
+impl<W: Write> Write for Interruptible<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Writes a schedule, beside the file first: an old one stays until the new one is whole. Devices and pipes are written to as
+/// they are.
+///
+/// # Errors
+/// The file cannot be written; the caller asked to stop.
+pub fn write(
+    schedule: &Schedule,
+    path: &Path,
+    format: Format,
+    interrupt: Option<&AtomicBool>,
+) -> Result<(), Error> {
+    let is_plain = path.metadata().map_or(true, |about| about.is_file());
+    let beside = match is_plain {
+        true => PathBuf::from(format!("{}.{}.part", path.display(), std::process::id())),
+        false => path.to_owned(),
+    };
+    let wrong = |error: io::Error| {
+        if is_plain {
+            // Nothing to be done where it is not there.
+            let _ = std::fs::remove_file(&beside);
+        }
+        match error.kind() {
+            io::ErrorKind::ConnectionAborted => Error::Interrupted,
+            _ => Error::Input(format!("{}: cannot write it ({})", path.display(), said(&error))),
+        }
+    };
+    let file = if is_plain { File::create(&beside) } else { File::options().write(true).open(path) };
+    let to = Interruptible { to: file.map_err(wrong)?, interrupt };
+    let to = BufWriter::with_capacity(1 << 16, to);
+    match format {
+        Format::Text => text::write(schedule, to),
+        Format::Binary => binary::write(schedule, to),
+    }
+    .map_err(wrong)?;
+    if is_plain { std::fs::rename(&beside, path).map_err(wrong) } else { Ok(()) }
+}

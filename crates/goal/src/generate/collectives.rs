@@ -1,0 +1,93 @@
+//! Broadcast, reduce, barrier and allreduce.
+
+use super::{Program, part};
+
+/// The children of a rank in a binomial tree over all ranks, the one with the largest tree first, and its parent.
+fn tree(rank: u32, ranks: u32) -> (Option<u32>, Vec<u32>) {
+    let lowest = if rank == 0 { ranks.next_power_of_two() } else { rank & rank.wrapping_neg() };
+    let parent = (rank > 0).then(|| rank - lowest);
+    let bits = (0..lowest.trailing_zeros()).rev().map(|bit| u64::from(rank) + (1 << bit));
+    (parent, bits.filter(|child| *child < u64::from(ranks)).map(|child| child as u32).collect())
+}
+
+pub(super) fn broadcast(program: &mut Program<'_>) {
+    let (parent, children) = tree(program.rank, program.shape.ranks);
+    let mut after: Vec<u32> =
+        parent.map(|parent| program.recv(program.shape.size, parent, 0)).into_iter().collect();
+    for child in children {
+        after = vec![program.send(program.shape.size, child, 0, &after)];
+    }
+}
+
+pub(super) fn reduce(program: &mut Program<'_>) {
+    let (parent, children) = tree(program.rank, program.shape.ranks);
+    let mut after = Vec::new();
+    // The smallest trees are done first.
+    for child in children.into_iter().rev() {
+        after.push(program.recv(program.shape.size, child, 0));
+        after = program.calc(program.shape.compute_ns, &after);
+    }
+    if let Some(parent) = parent {
+        program.send(program.shape.size, parent, 0, &after);
+    }
+}
+
+pub(super) fn dissemination(program: &mut Program<'_>) {
+    let (rank, ranks, size) = (u64::from(program.rank), u64::from(program.shape.ranks), program.shape.size);
+    let mut after = Vec::new();
+    let mut distance = 1;
+    while distance < ranks {
+        program.send(size, ((rank + distance) % ranks) as u32, 0, &after);
+        after = vec![program.recv(size, ((rank + ranks - distance) % ranks) as u32, 0)];
+        distance *= 2;
+    }
+}
+
+pub(super) fn recursive_doubling(program: &mut Program<'_>) {
+    let (rank, ranks, size) = (program.rank, program.shape.ranks, program.shape.size);
+    let compute = program.shape.compute_ns;
+    let group = 1 << ranks.ilog2();
+    // The ranks beyond the power of two give their vectors to those that many before, and get the sums from them.
+    if rank >= group {
+        program.send(size, rank - group, 0, &[]);
+        program.recv(size, rank - group, 1);
+        return;
+    }
+    let folded = (rank + group < ranks).then_some(rank + group);
+    let mut after = Vec::new();
+    if let Some(other) = folded {
+        let vector = program.recv(size, other, 0);
+        after = program.calc(compute, &[vector]);
+    }
+    let mut distance = 1;
+    while distance < group {
+        let partner = rank ^ distance;
+        let sent = program.send(size, partner, 2, &after);
+        let vector = program.recv(size, partner, 2);
+        after = program.calc(compute, &[sent, vector]);
+        distance *= 2;
+    }
+    if let Some(other) = folded {
+        program.send(size, other, 1, &after);
+    }
+}
+
+/// An allreduce of `size` bytes with this tag, which computes so long on each part, behind an operation or with the current
+/// part of the pattern.
+pub(super) fn ring(program: &mut Program<'_>, size: u64, compute_ns: u64, tag: u32, after: Option<u32>) {
+    let (rank, ranks) = (program.rank, program.shape.ranks);
+    if ranks == 1 {
+        return;
+    }
+    let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+    let mut ready: Vec<u32> = after.into_iter().collect();
+    for step in 0..2 * (ranks - 1) {
+        // Step by step a rank passes on the part that it got in the step before.
+        let sends = (u64::from(rank) + 2 * u64::from(ranks) - u64::from(step)) % u64::from(ranks);
+        let gets = (sends + u64::from(ranks) - 1) % u64::from(ranks);
+        program.send(part(size, ranks, sends as u32), next, tag, &ready);
+        let got = program.recv(part(size, ranks, gets as u32), before, tag);
+        let is_reduced = step < ranks - 1;
+        ready = program.calc(if is_reduced { compute_ns } else { 0 }, &[got]);
+    }
+}

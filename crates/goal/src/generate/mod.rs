@@ -1,0 +1,207 @@
+//! Schedules of communication patterns.
+//!
+//! Receives are posted as early as the pattern knows of them; sends wait for what they pass on. Where a pattern computes, it
+//! does so on CPU 0 of each rank. Messages take that, too; those of training steps take CPU 1, so that they go on while CPU 0
+//! computes.
+
+mod collectives;
+mod exchanges;
+mod training;
+
+use crate::schedule::{Builder, Kind, Op, Schedule};
+
+/// A pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Rank 0 to all, along a binomial tree.
+    BinomialBroadcast,
+    /// All to rank 0, along a binomial tree, computing at each node of it.
+    BinomialReduce,
+    /// Each rank hears of all, in a logarithm of rounds: a barrier.
+    Dissemination,
+    /// An allreduce by recursive doubling; of other numbers than powers of two, those beyond fold into others.
+    RecursiveDoubling,
+    /// An allreduce around a ring: a reduce-scatter and an allgather.
+    RingAllreduce,
+    /// Each rank to all, with one partner at a time.
+    PairwiseAlltoall,
+    /// Each rank to all at once.
+    LinearAlltoall,
+    /// All to rank 0 at once.
+    Gather,
+    /// Rank 0 to all, one after the other, with a part for each.
+    Scatter,
+    /// Faces to the neighbours in a grid of two dimensions.
+    Halo2d,
+    /// Faces to the neighbours in a grid of three dimensions.
+    Halo3d,
+    /// From rank to rank, computing at each.
+    Pipeline,
+    /// Training steps with the gradients of a layer summed around a ring while the next layer computes.
+    DataParallel,
+    /// Training steps whose layers send tokens to experts on all ranks and back.
+    MixtureOfExperts,
+}
+
+impl Pattern {
+    /// All of them, with their names.
+    pub const ALL: [(&'static str, Pattern); 14] = [
+        ("binomial-broadcast", Pattern::BinomialBroadcast),
+        ("binomial-reduce", Pattern::BinomialReduce),
+        ("dissemination", Pattern::Dissemination),
+        ("recursive-doubling", Pattern::RecursiveDoubling),
+        ("ring-allreduce", Pattern::RingAllreduce),
+        ("pairwise-alltoall", Pattern::PairwiseAlltoall),
+        ("linear-alltoall", Pattern::LinearAlltoall),
+        ("gather", Pattern::Gather),
+        ("scatter", Pattern::Scatter),
+        ("halo-2d", Pattern::Halo2d),
+        ("halo-3d", Pattern::Halo3d),
+        ("pipeline", Pattern::Pipeline),
+        ("data-parallel", Pattern::DataParallel),
+        ("mixture-of-experts", Pattern::MixtureOfExperts),
+    ];
+}
+
+/// The size of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Ranks, at least one.
+    pub ranks: u32,
+    /// Bytes: of the message, of the vector that is reduced, of a face, to each rank of an alltoall; of all gradients of a
+    /// training step, and of the tokens that a rank sends to all experts together.
+    pub size: u64,
+    /// How often the pattern is repeated; each rank begins again when it is done.
+    pub iterations: u32,
+    /// Nanoseconds of a calculation, where the pattern has one.
+    pub compute_ns: u64,
+    /// Layers of a training step.
+    pub layers: u32,
+}
+
+impl Shape {
+    /// About how many operations a pattern has, of all ranks together: not fewer than half, nor more than twice as many.
+    pub fn operations(&self, pattern: Pattern) -> u128 {
+        let (ranks, layers) = (u128::from(self.ranks), u128::from(self.layers));
+        let rounds = u128::from(self.ranks.max(2).ilog2());
+        let ring = 3 * ranks * ranks;
+        let once = match pattern {
+            Pattern::BinomialBroadcast | Pattern::BinomialReduce | Pattern::Pipeline => 2 * ranks,
+            Pattern::Gather | Pattern::Scatter => 2 * ranks,
+            Pattern::Dissemination | Pattern::RecursiveDoubling => 2 * ranks * rounds,
+            Pattern::PairwiseAlltoall | Pattern::LinearAlltoall => 2 * ranks * ranks,
+            Pattern::Halo2d => 8 * ranks,
+            Pattern::Halo3d => 12 * ranks,
+            Pattern::RingAllreduce => ring,
+            Pattern::DataParallel => layers * ring,
+            Pattern::MixtureOfExperts => layers * 8 * ranks * ranks + ring,
+        };
+        once * u128::from(self.iterations)
+    }
+}
+
+/// Makes a schedule. None where `go_on`, which is called for each rank, returned false.
+pub fn generate(pattern: Pattern, shape: &Shape, go_on: &mut dyn FnMut(u32) -> bool) -> Option<Schedule> {
+    let mut builder = Builder::new();
+    let grid = exchanges::Grid::of(shape.ranks, if pattern == Pattern::Halo2d { 2 } else { 3 });
+    for rank in 0..shape.ranks {
+        if !go_on(rank) {
+            return None;
+        }
+        let mut program = Program {
+            builder: &mut builder,
+            shape,
+            rank,
+            cpu: 0,
+            before: Vec::new(),
+            has_next: Vec::new(),
+            first: 0,
+        };
+        for iteration in 0..shape.iterations {
+            if iteration > 0 {
+                program.join();
+            }
+            match pattern {
+                Pattern::BinomialBroadcast => collectives::broadcast(&mut program),
+                Pattern::BinomialReduce => collectives::reduce(&mut program),
+                Pattern::Dissemination => collectives::dissemination(&mut program),
+                Pattern::RecursiveDoubling => collectives::recursive_doubling(&mut program),
+                Pattern::RingAllreduce => {
+                    collectives::ring(&mut program, shape.size, shape.compute_ns, 0, None)
+                }
+                Pattern::PairwiseAlltoall => exchanges::pairwise(&mut program),
+                Pattern::LinearAlltoall => exchanges::linear(&mut program, shape.size, 0),
+                Pattern::Gather => exchanges::gather(&mut program),
+                Pattern::Scatter => exchanges::scatter(&mut program),
+                Pattern::Halo2d | Pattern::Halo3d => exchanges::halo(&mut program, &grid),
+                Pattern::Pipeline => exchanges::pipeline(&mut program),
+                Pattern::DataParallel => training::data_parallel(&mut program),
+                Pattern::MixtureOfExperts => training::mixture_of_experts(&mut program),
+            }
+        }
+        builder.end_rank();
+    }
+    Some(builder.finish())
+}
+
+/// Bytes of one of `parts` parts of a vector, as equal as can be.
+fn part(size: u64, parts: u32, number: u32) -> u64 {
+    size / u64::from(parts) + u64::from(u64::from(number) < size % u64::from(parts))
+}
+
+/// A rank in the making.
+struct Program<'b> {
+    builder: &'b mut Builder,
+    shape: &'b Shape,
+    rank: u32,
+    /// The CPU of messages.
+    cpu: u8,
+    /// The operation that the current part begins behind, if there is one.
+    before: Vec<u32>,
+    /// Of each operation, whether another one is behind it.
+    has_next: Vec<bool>,
+    /// The first operation of the current part.
+    first: usize,
+}
+
+impl Program<'_> {
+    /// Adds an operation behind some others; without any it begins with its part of the pattern.
+    fn add(&mut self, op: Op, after: &[u32]) -> u32 {
+        let number = self.builder.push(op).expect("shapes are checked before");
+        let after = if after.is_empty() { &self.before } else { after };
+        for first in after {
+            self.builder.depend(*first, number, false);
+            self.has_next[*first as usize] = true;
+        }
+        self.has_next.push(false);
+        number
+    }
+
+    fn send(&mut self, size: u64, to: u32, tag: u32, after: &[u32]) -> u32 {
+        self.add(Op::new(Kind::Send, size, to, tag).on_cpu(self.cpu), after)
+    }
+
+    fn recv(&mut self, size: u64, from: u32, tag: u32) -> u32 {
+        self.add(Op::new(Kind::Recv, size, from, tag).on_cpu(self.cpu), &[])
+    }
+
+    /// A calculation, if it takes any time; else what it would have been behind.
+    fn calc(&mut self, ns: u64, after: &[u32]) -> Vec<u32> {
+        match ns {
+            0 => after.to_vec(),
+            ns => vec![self.add(Op::new(Kind::Calc, ns, 0, 0), after)],
+        }
+    }
+
+    /// What comes next begins when all is done that there is.
+    fn join(&mut self) {
+        let ends = (self.first..self.has_next.len()).filter(|op| !self.has_next[*op]);
+        let ends: Vec<u32> = ends.map(|op| op as u32).collect();
+        self.before = match ends.len() {
+            0 => return,
+            1 => ends,
+            _ => vec![self.add(Op::new(Kind::Calc, 0, 0, 0), &ends)],
+        };
+        self.first = self.before[0] as usize;
+    }
+}

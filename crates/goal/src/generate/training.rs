@@ -1,0 +1,40 @@
+//! Training steps of neural networks.
+
+use super::collectives::ring;
+use super::exchanges::linear;
+use super::{Program, part};
+
+/// Forwards through all layers, and back: the gradients of a layer are summed over all ranks while the next one computes.
+pub(super) fn data_parallel(program: &mut Program<'_>) {
+    let (layers, compute) = (program.shape.layers, program.shape.compute_ns);
+    let mut done = Vec::new();
+    program.cpu = 1;
+    for _ in 0..layers {
+        done = program.calc(compute, &done);
+    }
+    for layer in (0..layers).rev() {
+        // Backwards takes twice the time: gradients of weights and of inputs.
+        done = program.calc(compute.saturating_mul(2), &done);
+        let size = part(program.shape.size, layers, layer);
+        ring(program, size, 0, layer, done.first().copied());
+    }
+}
+
+/// In each layer, and back through each: attention, tokens to the ranks of their experts, the experts, and tokens back. Then
+/// the gradients are summed over all ranks.
+pub(super) fn mixture_of_experts(program: &mut Program<'_>) {
+    let (layers, compute, size) = (program.shape.layers, program.shape.compute_ns, program.shape.size);
+    let each = size / u64::from(program.shape.ranks);
+    program.cpu = 1;
+    for (pass, work) in [compute, compute.saturating_mul(2)].into_iter().enumerate() {
+        for layer in 0..layers {
+            for exchange in 0..2 {
+                program.calc(work, &[]);
+                program.join();
+                linear(program, each, (pass as u32 * layers + layer) * 2 + exchange);
+                program.join();
+            }
+        }
+    }
+    ring(program, size, 0, 4 * layers, None);
+}

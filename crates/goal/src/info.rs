@@ -1,0 +1,96 @@
+//! What a schedule is made of.
+
+use crate::check::in_order;
+use crate::schedule::{ANY, Kind, Rank, Schedule};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a schedule is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ScheduleInfo")]
+pub struct Info {
+    /// The file.
+    pub file: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Operations of all ranks.
+    pub operations: u64,
+    /// Those that send.
+    pub sends: u64,
+    /// Those that receive.
+    pub recvs: u64,
+    /// Those that calculate.
+    pub calcs: u64,
+    /// Bytes that are sent.
+    pub bytes: u64,
+    /// Nanoseconds that are calculated, on all CPUs together.
+    pub calc_ns: u64,
+    /// Dependencies between operations.
+    pub dependencies: u64,
+    /// Operations of the longest chain in a rank of which each depends on the one before.
+    pub depth: u64,
+    /// Other ranks that a rank names as source or destination, the most that one does.
+    pub degree: u64,
+    /// Operations of a rank, the most.
+    pub rank_operations: u64,
+    /// CPUs that a rank takes, the most.
+    pub cpus: u32,
+    /// Network interfaces, likewise.
+    pub nics: u32,
+}
+
+impl Info {
+    /// What a schedule is made of; None where `go_on`, which is called for each rank, returned false.
+    ///
+    /// Operations that wait for each other are in no chain.
+    pub fn of(file: &str, schedule: &Schedule, go_on: &mut dyn FnMut(u32) -> bool) -> Option<Info> {
+        let mut info = Info { file: file.to_owned(), ranks: schedule.ranks(), ..Info::default() };
+        let mut peers = Vec::new();
+        for (number, rank) in (0..).zip(schedule.iter()) {
+            if !go_on(number) {
+                return None;
+            }
+            info.count(rank);
+            peers.clear();
+            peers.extend(rank.ops.iter().filter(|op| op.kind != Kind::Calc).map(|op| op.peer));
+            peers.sort_unstable();
+            peers.dedup();
+            peers.retain(|peer| *peer != number && *peer != ANY);
+            info.degree = info.degree.max(peers.len() as u64);
+            info.depth = info.depth.max(depth(rank));
+        }
+        Some(info)
+    }
+
+    fn count(&mut self, rank: Rank<'_>) {
+        self.operations += rank.ops.len() as u64;
+        self.rank_operations = self.rank_operations.max(rank.ops.len() as u64);
+        self.dependencies += rank.edges() as u64;
+        for op in rank.ops {
+            match op.kind {
+                Kind::Send => (self.sends, self.bytes) = (self.sends + 1, self.bytes.saturating_add(op.size)),
+                Kind::Recv => self.recvs += 1,
+                Kind::Calc => {
+                    (self.calcs, self.calc_ns) = (self.calcs + 1, self.calc_ns.saturating_add(op.size))
+                }
+            }
+            self.cpus = self.cpus.max(u32::from(op.cpu) + 1);
+            self.nics = self.nics.max(u32::from(op.nic) + 1);
+        }
+    }
+}
+
+fn depth(rank: Rank<'_>) -> u64 {
+    // Of each operation: the longest chain before it.
+    let mut before = vec![0_u64; rank.ops.len()];
+    let mut longest = 0;
+    in_order(rank, |op| {
+        let here = before[op as usize] + 1;
+        longest = longest.max(here);
+        for dependent in rank.dependents(op as usize) {
+            let behind = &mut before[dependent.op() as usize];
+            *behind = here.max(*behind);
+        }
+    });
+    longest
+}

@@ -1,0 +1,49 @@
+//! Applications at scale: GOAL schedules, and the LogGOPS network.
+//!
+//! A schedule has the operations of each rank of an application (send, receive, calculate), and which of them wait for
+//! which. From the bottom up:
+//!
+//! - [`Schedule`] in memory, and [`Builder`], which makes one rank by rank;
+//! - [`text`] and [`binary`], the two formats of GOAL, and [`file`](mod@file), which tells them apart;
+//! - [`generate`], schedules of communication patterns;
+//! - [`loggops`], a network in which a message costs by its size alone;
+//! - [`requests`], all of this as commands: JSON in, JSON out.
+
+pub mod binary;
+mod check;
+mod error;
+pub mod file;
+pub mod generate;
+mod info;
+pub mod loggops;
+pub mod requests;
+mod schedule;
+pub mod text;
+
+pub use check::{Cycle, find_cycle};
+pub use error::{Place, ReadError};
+pub use info::Info;
+pub use schedule::{ANY, Builder, Dependent, Kind, MOST_OPERATIONS, Op, Rank, Schedule};
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The JSON schemas of all reports and of all requests, each behind those of what it is made of, by name.
+pub fn schemas() -> Vec<(String, Value)> {
+    fn all(generator: SchemaGenerator) -> Vec<(String, Value)> {
+        let mut generator = generator;
+        generator.take_definitions(true).into_iter().collect()
+    }
+    let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    reports.subschema_for::<(requests::Report, Info, requests::Converted, requests::Generated)>();
+    let mut asked = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+    asked.subschema_for::<(requests::RunRequest, requests::GenerateRequest)>();
+    let mut made = all(reports);
+    for (name, schema) in all(asked) {
+        if made.iter().all(|(other, _)| *other != name) {
+            made.push((name, schema));
+        }
+    }
+    made
+}

@@ -1,0 +1,351 @@
+//! What events do: the rules of LogGOPS, for all hosts of a shard.
+
+use super::costs::Costs;
+use super::event::{Event, Key, Slab, What};
+use super::host::Host;
+use super::matching::{self, Views, Waiting};
+use super::radix::Radix;
+use crate::schedule::{Kind, Op, Schedule};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Where events wait until they happen.
+#[derive(Debug)]
+pub(super) enum Agenda {
+    /// With their hosts; and the hosts by window of time, of which the length is this power of two.
+    Windows(Radix, u32),
+    /// All together.
+    Global(BinaryHeap<Reverse<Event>>),
+}
+
+/// Counts of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Operations that were executed.
+    pub operations: u64,
+    /// Messages that arrived.
+    pub messages: u64,
+    /// Events that were taken from a queue, and entries of queues of messages that were looked at.
+    pub steps: u64,
+}
+
+/// Some hosts, and all that is to happen there. `COMPAT` has the rules of LogGOPSim.
+pub(super) struct Shard<'s, const COMPAT: bool> {
+    pub(super) schedule: &'s Schedule,
+    pub(super) costs: Costs,
+    pub(super) hosts: Vec<Host>,
+    /// Of all operations: the dependencies that are not yet met.
+    pub(super) remaining: Vec<u32>,
+    /// Of all operations: when the last of those that are met was met; empty where every rank has one CPU, whose clock tells.
+    ready: Vec<u64>,
+    views: Views,
+    pub(super) slab: Slab,
+    pub(super) waiting: matching::Slab,
+    pub(super) agenda: Agenda,
+    /// The next number of an event by the rules of LogGOPSim.
+    sequence: u64,
+    /// What the current event has freed: host, operation, when it can start.
+    freed: Vec<(u32, u32, u64)>,
+    pub(super) counts: Counts,
+    /// The first operation whose time is beyond the end of time: its host and number.
+    pub(super) endless: Option<(u32, u32)>,
+}
+
+impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
+    pub(super) fn new(schedule: &'s Schedule, costs: Costs, agenda: Agenda) -> Shard<'s, COMPAT> {
+        let has_cpus = !COMPAT && schedule.ops().iter().any(|op| op.cpu > 0);
+        Shard {
+            schedule,
+            costs,
+            hosts: (0..schedule.ranks()).map(|_| Host::new()).collect(),
+            remaining: schedule.ops().iter().map(|op| op.dependencies).collect(),
+            ready: vec![0; if has_cpus { schedule.ops().len() } else { 0 }],
+            views: Views::of(schedule),
+            slab: Slab::new(),
+            waiting: matching::Slab::new(),
+            agenda,
+            sequence: 0,
+            freed: Vec::new(),
+            counts: Counts::default(),
+            endless: None,
+        }
+    }
+
+    /// Lets the operations begin that wait for nothing.
+    pub(super) fn begin(&mut self) {
+        for host in 0..self.schedule.ranks() {
+            let first = self.schedule.first_op(host);
+            let ops = self.schedule.rank(host).ops;
+            let roots = (0..).zip(ops).filter(|(_, op)| op.dependencies == 0);
+            self.freed.extend(roots.map(|(number, _)| (host, number, 0)));
+            debug_assert!(first + ops.len() <= self.remaining.len());
+            self.release(0);
+        }
+    }
+
+    /// The key of a new event.
+    #[inline]
+    fn key(&mut self, time: u64, now: u64, host: u32) -> Key {
+        if COMPAT {
+            self.sequence += 1;
+            return Key { time, born: self.sequence, source: host, count: 0 };
+        }
+        let count = &mut self.hosts[host as usize].count;
+        *count += 1;
+        Key { time, born: now, source: host, count: *count }
+    }
+
+    #[inline]
+    fn push(&mut self, event: Event) {
+        match &mut self.agenda {
+            Agenda::Global(heap) => heap.push(Reverse(event)),
+            Agenda::Windows(radix, bits) => {
+                let host = &mut self.hosts[event.host as usize];
+                host.queue.push(&mut self.slab, event);
+                let window = event.key.time >> *bits;
+                if window < host.scheduled {
+                    host.scheduled = window;
+                    radix.push(window, event.host);
+                }
+            }
+        }
+    }
+
+    /// The next window in which something happens.
+    pub(super) fn next_window(&mut self) -> Option<u64> {
+        match &mut self.agenda {
+            Agenda::Windows(radix, _) => radix.next(),
+            Agenda::Global(_) => None,
+        }
+    }
+
+    /// The hosts of the window, in exchange for an empty list.
+    pub(super) fn take_hosts(&mut self, empty: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
+        match &mut self.agenda {
+            Agenda::Windows(radix, _) => radix.take(empty),
+            Agenda::Global(_) => empty,
+        }
+    }
+
+    /// Carries out what happens at a host in a window.
+    pub(super) fn run_host(&mut self, host: u32, window: u64) {
+        let Agenda::Windows(_, bits) = self.agenda else { return };
+        if self.hosts[host as usize].scheduled != window {
+            return; // An earlier one came in between, and has served it.
+        }
+        loop {
+            let state = &mut self.hosts[host as usize];
+            let next = state.queue.first(&self.slab).map(|key| key.time >> bits);
+            if next == Some(window) {
+                let event = state.queue.pop(&mut self.slab).expect("the first one is there");
+                self.happen(event);
+                continue;
+            }
+            state.scheduled = next.unwrap_or(u64::MAX);
+            if let (Agenda::Windows(radix, _), Some(next)) = (&mut self.agenda, next) {
+                radix.push(next, host);
+            }
+            return;
+        }
+    }
+
+    /// Carries out an event.
+    pub(super) fn happen(&mut self, event: Event) {
+        self.counts.steps += 1;
+        match event.what {
+            What::Calc => self.start_or_wait(event, What::RetryCalc),
+            What::Send => self.start_or_wait(event, What::RetrySend),
+            What::Message => self.start_or_wait(event, What::RetryMessage),
+            What::Recv => self.recv(event),
+            What::Complete => self.complete(event.host, event.op, event.cpu, event.nic, event.key.time),
+            What::RetryCalc | What::RetrySend | What::RetryMessage => return self.retry(event),
+        }
+        self.release(event.key.time);
+    }
+
+    #[inline]
+    fn start_or_wait(&mut self, event: Event, retry: What) {
+        let host = &mut self.hosts[event.host as usize];
+        let free = host.free(event.what, event.cpu, event.nic);
+        if free <= event.key.time {
+            return self.start(event);
+        }
+        if host.wait(&mut self.slab, retry, event) {
+            self.push(Event { what: retry, key: Key { time: free, ..event.key }, ..event });
+        }
+    }
+
+    /// Serves the first of those that wait in a lane, if the event is about that one and it can begin.
+    fn retry(&mut self, event: Event) {
+        let Event { key, host, what, cpu, nic, .. } = event;
+        let first = self.hosts[host as usize].first_waiting(&self.slab, what, cpu, nic);
+        if first != Some(Key { time: 0, ..key }) {
+            return; // It has begun, or an earlier one has come.
+        }
+        let free = self.hosts[host as usize].free(what, cpu, nic);
+        if free > key.time {
+            return self.push(Event { key: Key { time: free, ..key }, ..event });
+        }
+        let waited = self.hosts[host as usize].next_waiting(&mut self.slab, what, cpu, nic);
+        self.start(Event { key, ..waited.expect("the first one is there") });
+        self.release(key.time);
+        if let Some(next) = self.hosts[host as usize].first_waiting(&self.slab, what, cpu, nic) {
+            let time = self.hosts[host as usize].free(what, cpu, nic).max(key.time);
+            self.push(Event { key: Key { time, ..next }, ..event });
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, event: Event) {
+        match event.what {
+            What::Calc => self.calc(event),
+            What::Send => self.send(event),
+            _ => self.message(event),
+        }
+    }
+
+    fn calc(&mut self, event: Event) {
+        let now = event.key.time;
+        let end = self.costs.calc::<COMPAT>(now, event.size);
+        self.note_end(end, &event);
+        *self.hosts[event.host as usize].cpu_mut(event.cpu) = end;
+        self.counts.operations += 1;
+        self.free(event.host, event.op, true, now);
+        self.free(event.host, event.op, false, end);
+    }
+
+    fn send(&mut self, event: Event) {
+        let Event { key: Key { time: now, .. }, host, size, cpu, nic, .. } = event;
+        self.counts.operations += 1;
+        let sent = self.costs.sent::<COMPAT>(now, size);
+        let next = self.costs.next::<COMPAT>(now, size);
+        let arrives = self.costs.arrives::<COMPAT>(now);
+        self.note_end(sent.max(next).max(arrives), &event);
+        *self.hosts[host as usize].cpu_mut(cpu) = sent;
+        *self.hosts[host as usize].sending_mut(nic) = next;
+        self.free(host, event.op, true, now);
+        let key = self.key(arrives, now, host);
+        let peer = self.schedule.rank(host).ops[event.op as usize].peer;
+        self.push(Event { key, host: peer, what: What::Message, ..event });
+        if size <= self.costs.eager {
+            self.free(host, event.op, false, sent);
+        }
+    }
+
+    fn recv(&mut self, event: Event) {
+        let Event { key: Key { time: now, .. }, host, size, op, cpu, nic, tag, .. } = event;
+        self.counts.operations += 1;
+        self.free(host, op, true, now);
+        let source = self.schedule.rank(host).ops[op as usize].peer;
+        let receive = Waiting { source, tag, op, cpu, nic, size, until: 0 };
+        let matching = &mut self.hosts[host as usize].matching;
+        let steps = &mut self.counts.steps;
+        let Some(message) = matching.post(&mut self.waiting, &self.views, steps, receive) else { return };
+        if COMPAT {
+            if size > self.costs.eager {
+                self.complete(message.source, message.op, cpu, nic, now);
+            }
+        } else if message.size > self.costs.eager {
+            self.tell_sender(host, &message, now);
+        }
+        self.free(host, op, false, now.max(message.until));
+    }
+
+    fn message(&mut self, event: Event) {
+        let Event { key: Key { time: now, source, .. }, host, size, op, cpu, nic, tag, .. } = event;
+        self.counts.messages += 1;
+        let until = self.costs.received::<COMPAT>(now, size);
+        let next = self.costs.next::<COMPAT>(now, size);
+        self.note_end(until.max(next), &event);
+        *self.hosts[host as usize].cpu_mut(cpu) = until;
+        *self.hosts[host as usize].receiving_mut(nic) = next;
+        let message = Waiting { source, tag, op, cpu, nic, size, until };
+        let matching = &mut self.hosts[host as usize].matching;
+        let steps = &mut self.counts.steps;
+        let Some(receive) = matching.arrive(&mut self.waiting, &self.views, steps, message) else { return };
+        if size > self.costs.eager {
+            if COMPAT {
+                self.complete(source, op, cpu, nic, now);
+            } else {
+                self.tell_sender(host, &message, now);
+            }
+        }
+        self.free(host, receive.op, false, until);
+    }
+
+    /// Tells the sender of a long message that it is taken, which takes it a latency to hear.
+    fn tell_sender(&mut self, host: u32, message: &Waiting, now: u64) {
+        let time = now.saturating_add(self.costs.latency);
+        let key = self.key(time, now, host);
+        let Waiting { source, op, cpu, nic, size, tag, .. } = *message;
+        self.push(Event { key, host: source, what: What::Complete, op, cpu, nic, size, tag });
+    }
+
+    /// Ends the send of a long message.
+    fn complete(&mut self, host: u32, op: u32, cpu: u8, nic: u8, now: u64) {
+        let state = &mut self.hosts[host as usize];
+        let clock = state.cpu_mut(cpu);
+        *clock = now.max(*clock);
+        let clock = state.sending_mut(nic);
+        *clock = now.max(*clock);
+        self.free(host, op, false, now);
+    }
+
+    /// Meets the dependencies of those that wait for an operation's start, or for its end, at a time.
+    #[inline]
+    fn free(&mut self, host: u32, op: u32, on_start: bool, time: u64) {
+        let rank = self.schedule.rank(host);
+        if on_start && !rank.ops[op as usize].starts_others() {
+            return;
+        }
+        let first = self.schedule.first_op(host);
+        for dependent in rank.dependents(op as usize).iter().filter(|each| each.on_start() == on_start) {
+            let at = first + dependent.op() as usize;
+            let mut ready = time;
+            if let Some(latest) = self.ready.get_mut(at) {
+                *latest = time.max(*latest);
+                ready = *latest;
+            }
+            let remaining = &mut self.remaining[at];
+            *remaining -= 1;
+            if *remaining == 0 {
+                self.freed.push((host, dependent.op(), ready));
+            }
+        }
+    }
+
+    /// Lets what the current event has freed begin: host by host, sends before receives before calculations.
+    #[inline]
+    fn release(&mut self, now: u64) {
+        if self.freed.is_empty() {
+            return;
+        }
+        let mut freed = std::mem::take(&mut self.freed);
+        if freed.len() > 1 {
+            let kind = |host: u32, op: u32| self.schedule.rank(host).ops[op as usize].kind;
+            freed.sort_by_key(|(host, op, _)| (*host, kind(*host, *op)));
+        }
+        for (host, number, ready) in freed.drain(..) {
+            let op = self.schedule.rank(host).ops[number as usize];
+            let what = match op.kind {
+                Kind::Send => What::Send,
+                Kind::Recv => What::Recv,
+                Kind::Calc => What::Calc,
+            };
+            let free = self.hosts[host as usize].free(what, op.cpu, op.nic);
+            let key = self.key(if COMPAT { free } else { free.max(ready) }, now, host);
+            let Op { size, tag, cpu, nic, .. } = op;
+            self.push(Event { key, size, tag, op: number, host, what, cpu, nic });
+        }
+        self.freed = freed;
+    }
+
+    /// Remembers an operation that ends beyond the end of time.
+    #[inline]
+    fn note_end(&mut self, end: u64, event: &Event) {
+        if !COMPAT && end == u64::MAX && self.endless.is_none() {
+            let sender = if event.what == What::Message { event.key.source } else { event.host };
+            self.endless = Some((sender, event.op));
+        }
+    }
+}

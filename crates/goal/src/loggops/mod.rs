@@ -1,0 +1,163 @@
+//! The LogGOPS network: what a schedule takes where every message costs by its size alone.
+//!
+//! | parameter | what it is |
+//! |---|---|
+//! | L | the latency from any host to any other |
+//! | o, O | what a CPU does for a message, and for each byte of it behind the first |
+//! | g, G | the time between the starts of messages at an interface, and for each byte behind the first |
+//! | S | the longest message that is sent at once; the sender of a longer one waits for the receive |
+//!
+//! A host has a clock a CPU, and a clock an interface and direction, all 0 at first. An event that finds them later than itself
+//! waits in a lane, where those wait that need the same; only the first of them is in the queue of events, so that
+//! a crowd costs no more than the same events one by one.
+//!
+//! By nicety's own rules hosts share nothing but messages, which take at least L. So time is cut into windows no longer than L,
+//! and in a window each host's events happen one behind the other, without a look at other hosts: no order of all events has
+//! to be kept, and hosts can be spread over threads. By the rules of LogGOPSim ([`Rules::LogGopSim`]), and where L is 0, one
+//! heap orders the events of all hosts.
+
+mod costs;
+mod engine;
+mod event;
+mod host;
+mod matching;
+mod radix;
+mod stuck;
+
+pub use costs::{NotWhole, Parameters, Rules};
+pub use engine::Counts;
+pub use stuck::Stuck;
+
+use crate::check::{Cycle, find_cycle};
+use crate::schedule::Schedule;
+use costs::Costs;
+use engine::{Agenda, Shard};
+use radix::Radix;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Events between two looks at whether to go on.
+const LOOK_EVERY: u64 = 1 << 16;
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// When each host's CPUs are done, in picoseconds.
+    pub finish_ps: Vec<u64>,
+    /// Counts.
+    pub counts: Counts,
+}
+
+/// Why a run came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A parameter is no whole number of nanoseconds, and the rules of LogGOPSim have no others.
+    NotWhole(NotWhole),
+    /// Operations wait for each other.
+    Cycle(Cycle),
+    /// Messages or receives are left.
+    Stuck(Stuck),
+    /// An operation ends 2^64 ps or more after the beginning: its rank and number.
+    Endless(u32, u32),
+    /// The caller said so.
+    Interrupted,
+}
+
+/// Runs a schedule. `go_on` is called every so often with the operations that were executed; where it returns false, the run
+/// ends.
+///
+/// # Errors
+/// The schedule cannot finish; `go_on` said so.
+pub fn run(
+    schedule: &Schedule,
+    parameters: &Parameters,
+    rules: Rules,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
+    match rules {
+        Rules::LogGopSim => {
+            let costs = Costs::loggopsim(parameters).map_err(Failure::NotWhole)?;
+            run_global::<true>(schedule, costs, go_on)
+        }
+        Rules::Own if parameters.latency.is_zero() => {
+            run_global::<false>(schedule, Costs::own(parameters), go_on)
+        }
+        Rules::Own => run_windows(schedule, Costs::own(parameters), go_on),
+    }
+}
+
+fn run_global<const COMPAT: bool>(
+    schedule: &Schedule,
+    costs: Costs,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
+    let mut shard = Shard::<COMPAT>::new(schedule, costs, Agenda::Global(BinaryHeap::new()));
+    shard.begin();
+    let mut next_look = LOOK_EVERY;
+    loop {
+        let Agenda::Global(heap) = &mut shard.agenda else { unreachable!("it was made so") };
+        let Some(Reverse(event)) = heap.pop() else { break };
+        shard.happen(event);
+        if shard.counts.steps >= next_look {
+            next_look = shard.counts.steps + LOOK_EVERY;
+            look(&shard, go_on)?;
+        }
+    }
+    finished(&shard)
+}
+
+fn run_windows(
+    schedule: &Schedule,
+    costs: Costs,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
+    let bits = costs.latency.ilog2();
+    let mut shard = Shard::<false>::new(schedule, costs, Agenda::Windows(Radix::new(), bits));
+    shard.begin();
+    let mut next_look = LOOK_EVERY;
+    let mut hosts = Vec::new();
+    while let Some(window) = shard.next_window() {
+        hosts = shard.take_hosts(hosts);
+        for (_, host) in &hosts {
+            shard.run_host(*host, window);
+            if shard.counts.steps >= next_look {
+                next_look = shard.counts.steps + LOOK_EVERY;
+                look(&shard, go_on)?;
+            }
+        }
+        hosts.clear();
+    }
+    finished(&shard)
+}
+
+fn look<const COMPAT: bool>(
+    shard: &Shard<'_, COMPAT>,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), Failure> {
+    if let Some((rank, op)) = shard.endless {
+        return Err(Failure::Endless(rank, op));
+    }
+    if go_on(shard.counts.operations) { Ok(()) } else { Err(Failure::Interrupted) }
+}
+
+/// The result, once nothing can happen any more.
+fn finished<const COMPAT: bool>(shard: &Shard<'_, COMPAT>) -> Result<Finished, Failure> {
+    if let Some((rank, op)) = shard.endless {
+        return Err(Failure::Endless(rank, op));
+    }
+    let is_over = shard.counts.operations == shard.schedule.ops().len() as u64;
+    // LogGOPSim is silent about operations that wait for each other.
+    if !COMPAT
+        && !is_over
+        && let Some(cycle) = find_cycle(shard.schedule)
+    {
+        return Err(Failure::Cycle(cycle));
+    }
+    if let Some(stuck) = Stuck::find(shard) {
+        return Err(Failure::Stuck(stuck));
+    }
+    debug_assert!(COMPAT || is_over);
+    let tick_ps = if COMPAT { 1000 } else { 1 };
+    let finish_ps = shard.hosts.iter().map(|host| host.finish().saturating_mul(tick_ps)).collect();
+    Ok(Finished { finish_ps, counts: shard.counts })
+}

@@ -1,0 +1,54 @@
+//! A queue of hosts by window: a radix heap, whose windows never go back.
+
+/// Windows with a host of each.
+#[derive(Debug)]
+pub(super) struct Radix {
+    /// Those of the current window, and those that differ from it in bit i and in none above it.
+    buckets: Vec<Vec<(u64, u32)>>,
+    current: u64,
+    length: usize,
+}
+
+impl Radix {
+    pub(super) fn new() -> Radix {
+        Radix { buckets: (0..=64).map(|_| Vec::new()).collect(), current: 0, length: 0 }
+    }
+
+    fn bucket(&self, window: u64) -> usize {
+        debug_assert!(window >= self.current);
+        (64 - (window ^ self.current).leading_zeros()) as usize
+    }
+
+    pub(super) fn push(&mut self, window: u64, host: u32) {
+        let bucket = self.bucket(window);
+        self.buckets[bucket].push((window, host));
+        self.length += 1;
+    }
+
+    /// The next window.
+    pub(super) fn next(&mut self) -> Option<u64> {
+        if self.length == 0 {
+            return None;
+        }
+        let bucket = self.buckets.iter().position(|bucket| !bucket.is_empty())?;
+        if bucket > 0 {
+            let moved = std::mem::take(&mut self.buckets[bucket]);
+            self.current = moved.iter().map(|(window, _)| *window).min()?;
+            for (window, host) in &moved {
+                let bucket = self.bucket(*window);
+                self.buckets[bucket].push((*window, *host));
+            }
+            // Its memory is for the next ones.
+            self.buckets[bucket] = moved;
+            self.buckets[bucket].clear();
+        }
+        Some(self.current)
+    }
+
+    /// The hosts of the window that [`Radix::next`] has returned, in exchange for an empty list.
+    pub(super) fn take(&mut self, empty: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
+        let taken = std::mem::replace(&mut self.buckets[0], empty);
+        self.length -= taken.len();
+        taken
+    }
+}

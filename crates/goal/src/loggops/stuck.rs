@@ -1,0 +1,59 @@
+//! Messages that no receive took, and receives that no message reached.
+
+use super::engine::{Counts, Shard};
+use crate::check::named;
+use crate::schedule::Schedule;
+
+/// What is left when nothing can happen any more: operations by rank and number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stuck {
+    /// Sends whose message was not received: the rank, the operation. Both lists have the order of the ranks that would receive,
+    /// and of each one's queue.
+    pub sends: Vec<(u32, u32)>,
+    /// Receives without a message.
+    pub receives: Vec<(u32, u32)>,
+    /// Operations that could not start.
+    pub waiting: u64,
+    /// Counts up to there.
+    pub counts: Counts,
+}
+
+impl Stuck {
+    pub(super) fn find<const COMPAT: bool>(shard: &Shard<'_, COMPAT>) -> Option<Stuck> {
+        let mut stuck = Stuck { counts: shard.counts, ..Stuck::default() };
+        for (rank, host) in (0..).zip(&shard.hosts) {
+            let unexpected = host.matching.unexpected.all(&shard.waiting);
+            stuck.sends.extend(unexpected.iter().map(|message| (message.source, message.op)));
+            let posted = host.matching.posted.all(&shard.waiting);
+            stuck.receives.extend(posted.iter().map(|receive| (rank, receive.op)));
+        }
+        stuck.waiting = shard.remaining.iter().filter(|left| **left > 0).count() as u64;
+        (!stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
+    }
+
+    /// The rest in words, a line for each of the first ones.
+    pub fn describe(&self, schedule: &Schedule) -> String {
+        const MOST: usize = 8;
+        let count = |count: u64, one: &str, several: &str| match count {
+            1 => format!("1 {one}"),
+            _ => format!("{count} {several}"),
+        };
+        let mut text = format!(
+            "the schedule cannot finish: {} without a receive, {} without a message, {} behind them",
+            count(self.sends.len() as u64, "message", "messages"),
+            count(self.receives.len() as u64, "receive", "receives"),
+            count(self.waiting, "operation", "operations"),
+        );
+        let tell = |(rank, op): &(u32, u32), what: &str| {
+            format!("\nrank {rank}: {}: {what}", named(*op, &schedule.rank(*rank).ops[*op as usize]))
+        };
+        let receives = self.receives.iter().map(|at| tell(at, "no message came"));
+        let sends = self.sends.iter().map(|at| tell(at, "no receive took it"));
+        let lines = self.receives.len() + self.sends.len();
+        text.extend(receives.chain(sends).take(MOST));
+        if lines > MOST {
+            text += &format!("\nand {} more", lines - MOST);
+        }
+        text
+    }
+}

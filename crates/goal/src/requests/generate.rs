@@ -1,0 +1,138 @@
+//! `nicety goal generate`: the schedule of a communication pattern.
+
+use super::{goes_on, tell};
+use crate::file::{self, Format};
+use crate::generate::{self, Pattern, Shape};
+use nicety::{Environment, Error};
+use nicety_spec::units::parse_time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The most operations of a schedule that is made here: they are held in memory, some 40 bytes each.
+const MOST: u128 = 1_000_000_000;
+
+const fn once() -> u32 {
+    1
+}
+
+const fn usual_layers() -> u32 {
+    4
+}
+
+fn nothing() -> String {
+    "0".to_owned()
+}
+
+/// Make the schedule of a communication pattern.
+///
+/// Patterns: binomial-broadcast, binomial-reduce, dissemination, recursive-doubling, ring-allreduce, pairwise-alltoall,
+/// linear-alltoall, gather, scatter, halo-2d, halo-3d, pipeline, data-parallel, mixture-of-experts. The last two are training
+/// steps.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GenerateOptions")]
+pub struct Request {
+    /// The pattern.
+    #[schemars(extend("format" = "derived"))]
+    pub pattern: String,
+    /// The file to write.
+    #[schemars(extend("format" = "derived"))]
+    pub output: String,
+    /// Ranks.
+    #[schemars(range(min = 1, max = 0xffff_fffe_u32))]
+    pub ranks: u32,
+    /// Bytes: of the message, of the vector that is reduced, of a face, for each rank of an alltoall; of a training step's
+    /// gradients, and of the tokens that a rank sends to all experts together.
+    #[schemars(extend("metavar" = "SIZE"))]
+    pub size: u64,
+    /// How often each rank does it, one time behind the other.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub iterations: u32,
+    /// The time of a calculation, in patterns that have them, as in 20us: of adding two vectors, of a stage, or of a layer.
+    #[serde(default = "nothing")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub compute: String,
+    /// Layers of a training step.
+    #[serde(default = "usual_layers")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub layers: u32,
+}
+
+/// What was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Generated {
+    /// The pattern.
+    pub pattern: String,
+    /// The file.
+    pub output: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Operations.
+    pub operations: u64,
+}
+
+impl Request {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The text is none.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        serde_json::from_str(text).map_err(|error| Error::Input(error.to_string()))
+    }
+
+    fn pattern(&self) -> Result<Pattern, Error> {
+        let found = Pattern::ALL.iter().find(|(name, _)| *name == self.pattern);
+        let names = Pattern::ALL.map(|(name, _)| name).join(", ");
+        let unknown = || Error::Input(format!("there is no pattern {:?}; there are {names}", self.pattern));
+        found.map(|(_, pattern)| *pattern).ok_or_else(unknown)
+    }
+
+    fn shape(&self) -> Result<Shape, Error> {
+        let compute = super::run::time("compute", &self.compute, parse_time)?;
+        if compute.ps() % 1000 != 0 {
+            return Err(Error::Input(format!("compute {}: schedules have whole nanoseconds", self.compute)));
+        }
+        if self.ranks == 0 || self.ranks == u32::MAX || self.iterations == 0 || self.layers == 0 {
+            return Err(Error::Input("ranks, iterations and layers are at least 1".to_owned()));
+        }
+        Ok(Shape {
+            ranks: self.ranks,
+            size: self.size,
+            iterations: self.iterations,
+            compute_ns: compute.ps() / 1000,
+            layers: self.layers,
+        })
+    }
+}
+
+/// Makes a schedule and writes it; a name that ends with `.bin` is that of a binary one.
+///
+/// # Errors
+/// The pattern is unknown, would be too large, or the file cannot be written; the run was interrupted.
+pub fn generate(request: &Request, environment: &Environment<'_>) -> Result<Generated, Error> {
+    let (pattern, shape) = (request.pattern()?, request.shape()?);
+    let about = shape.operations(pattern);
+    if about > MOST {
+        return Err(Error::Input(format!(
+            "{} of {} ranks would have some {about} operations, and at most {MOST} are made; take fewer ranks or iterations",
+            request.pattern, shape.ranks
+        )));
+    }
+    let total = u64::from(shape.ranks);
+    let mut go_on = |rank: u32| match rank % 1024 {
+        0 => tell(environment, u64::from(rank), total),
+        _ => goes_on(environment),
+    };
+    let schedule = generate::generate(pattern, &shape, &mut go_on).ok_or(Error::Interrupted)?;
+    let to = Path::new(&request.output);
+    let format = Format::of_name(to).unwrap_or(Format::Text);
+    file::write(&schedule, to, format, environment.interrupt.as_deref())?;
+    Ok(Generated {
+        pattern: request.pattern.clone(),
+        output: request.output.clone(),
+        ranks: shape.ranks,
+        operations: schedule.ops().len() as u64,
+    })
+}

@@ -1,0 +1,276 @@
+//! Schedules in memory: the operations of each rank and what depends on what, 32 bytes an operation and 4 a dependency.
+
+use std::fmt;
+
+/// A wildcard: any source, or any tag.
+pub const ANY: u32 = u32::MAX;
+/// The largest number of operations of a rank: their events are counted in 32 bits.
+pub const MOST_OPERATIONS: u32 = 1 << 30;
+/// Set in a dependent that waits for a start.
+const ON_START: u32 = 1 << 31;
+
+/// The kind of an operation. The order is that in which operations that become free together start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Send a message to `peer`.
+    Send = 1,
+    /// Receive a message from `peer`.
+    Recv = 2,
+    /// Compute for `size` nanoseconds.
+    Calc = 3,
+}
+
+/// An operation of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// Bytes of a message, or nanoseconds of a calculation.
+    pub size: u64,
+    /// The rank at the other end; [`ANY`] for a receive from any.
+    pub peer: u32,
+    /// The message's tag; [`ANY`] matches every tag.
+    pub tag: u32,
+    /// The line of the text that it comes from, from 1; 0 where it comes from elsewhere.
+    pub line: u32,
+    /// How many dependencies it waits for.
+    pub dependencies: u32,
+    /// Where its dependents begin, among those of its rank.
+    edges: u32,
+    /// The kind.
+    pub kind: Kind,
+    /// The CPU that it takes.
+    pub cpu: u8,
+    /// The network interface that a message takes.
+    pub nic: u8,
+    /// Whether a dependent waits for its start.
+    has_start: bool,
+}
+
+impl Op {
+    /// An operation of CPU 0 and interface 0 on which nothing depends yet.
+    pub fn new(kind: Kind, size: u64, peer: u32, tag: u32) -> Op {
+        Op { size, peer, tag, line: 0, dependencies: 0, edges: 0, kind, cpu: 0, nic: 0, has_start: false }
+    }
+
+    /// The same on a CPU.
+    #[must_use]
+    pub fn on_cpu(self, cpu: u8) -> Op {
+        Op { cpu, ..self }
+    }
+
+    /// Whether something depends on its start.
+    pub fn starts_others(&self) -> bool {
+        self.has_start
+    }
+}
+
+impl fmt::Display for Op {
+    /// As the text format writes it, without a label.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |value: u32| if value == ANY { -1 } else { i64::from(value) };
+        match self.kind {
+            Kind::Send => write!(f, "send {}b to {}", self.size, number(self.peer))?,
+            Kind::Recv => write!(f, "recv {}b from {}", self.size, number(self.peer))?,
+            Kind::Calc => write!(f, "calc {}", self.size)?,
+        }
+        if self.tag != 0 && self.kind != Kind::Calc {
+            write!(f, " tag {}", number(self.tag))?;
+        }
+        if self.cpu != 0 {
+            write!(f, " cpu {}", self.cpu)?;
+        }
+        if self.nic != 0 && self.kind != Kind::Calc {
+            write!(f, " nic {}", self.nic)?;
+        }
+        Ok(())
+    }
+}
+
+/// An operation that waits for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dependent(u32);
+
+impl Dependent {
+    /// The operation that waits, by its number in the rank.
+    pub fn op(self) -> u32 {
+        self.0 & !ON_START
+    }
+
+    /// Whether it waits for the other's start, not for its end.
+    pub fn on_start(self) -> bool {
+        self.0 & ON_START != 0
+    }
+}
+
+/// Where the operations and the dependents of a rank begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Beginning {
+    op: usize,
+    edge: usize,
+}
+
+/// The operations of all ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Of each rank, and the ends of the last one.
+    ranks: Vec<Beginning>,
+    ops: Vec<Op>,
+    edges: Vec<Dependent>,
+}
+
+/// One rank of a schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Rank<'s> {
+    /// Its operations.
+    pub ops: &'s [Op],
+    edges: &'s [Dependent],
+}
+
+impl<'s> Rank<'s> {
+    /// The dependents of an operation: those that wait for its end, then those that wait for its start.
+    pub fn dependents(&self, op: usize) -> &'s [Dependent] {
+        let end = self.ops.get(op + 1).map_or(self.edges.len(), |next| next.edges as usize);
+        &self.edges[self.ops[op].edges as usize..end]
+    }
+
+    /// All dependents of all operations.
+    pub fn edges(&self) -> usize {
+        self.edges.len()
+    }
+}
+
+impl Schedule {
+    /// How many ranks there are.
+    pub fn ranks(&self) -> u32 {
+        (self.ranks.len() - 1) as u32
+    }
+
+    /// The operations of a rank.
+    pub fn rank(&self, rank: u32) -> Rank<'_> {
+        let (from, to) = (self.ranks[rank as usize], self.ranks[rank as usize + 1]);
+        Rank { ops: &self.ops[from.op..to.op], edges: &self.edges[from.edge..to.edge] }
+    }
+
+    /// All ranks in order.
+    pub fn iter(&self) -> impl Iterator<Item = Rank<'_>> {
+        (0..self.ranks()).map(|rank| self.rank(rank))
+    }
+
+    /// All operations, rank by rank.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// Where the operations of a rank begin among all.
+    pub fn first_op(&self, rank: u32) -> usize {
+        self.ranks[rank as usize].op
+    }
+}
+
+/// A schedule in the making: the operations of one rank after the other.
+#[derive(Debug)]
+pub struct Builder {
+    made: Schedule,
+    /// Of the rank in the making: first, then, in the order of the text.
+    pairs: Vec<(u32, Dependent)>,
+    cursor: Vec<u32>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// A schedule without ranks.
+    pub fn new() -> Builder {
+        let made = Schedule { ranks: vec![Beginning { op: 0, edge: 0 }], ops: Vec::new(), edges: Vec::new() };
+        Builder { made, pairs: Vec::new(), cursor: Vec::new() }
+    }
+
+    /// How many ranks are complete.
+    pub fn ranks(&self) -> usize {
+        self.made.ranks.len() - 1
+    }
+
+    /// How many operations there are so far, of all ranks.
+    pub fn total(&self) -> usize {
+        self.made.ops.len()
+    }
+
+    fn first(&self) -> Beginning {
+        *self.made.ranks.last().expect("the first one is there from the beginning")
+    }
+
+    /// How many operations the rank in the making has.
+    pub fn ops(&self) -> u32 {
+        (self.made.ops.len() - self.first().op) as u32
+    }
+
+    /// The operations of the rank in the making.
+    pub(crate) fn rank_ops(&self) -> &[Op] {
+        &self.made.ops[self.first().op..]
+    }
+
+    /// The line of an operation of the rank in the making.
+    pub(crate) fn line_of(&self, op: u32) -> u32 {
+        self.made.ops[self.first().op + op as usize].line
+    }
+
+    /// Adds an operation to the rank in the making, and returns its number. There is none beyond [`MOST_OPERATIONS`].
+    pub fn push(&mut self, op: Op) -> Option<u32> {
+        let number = self.ops();
+        (number < MOST_OPERATIONS).then(|| {
+            self.made.ops.push(Op { dependencies: 0, edges: 0, has_start: false, ..op });
+            number
+        })
+    }
+
+    /// Lets operation `then` of the rank wait for the end of `first`, or for its start. Whether there was room for it.
+    ///
+    /// # Panics
+    /// When the rank has no such operation.
+    pub fn depend(&mut self, first: u32, then: u32, on_start: bool) -> bool {
+        assert!(first < self.ops() && then < self.ops(), "operations of the rank");
+        let base = self.first().op;
+        self.made.ops[base + then as usize].dependencies += 1;
+        self.pairs.push((first, Dependent(if on_start { then | ON_START } else { then })));
+        self.pairs.len() < ON_START as usize
+    }
+
+    /// Ends a rank.
+    pub fn end_rank(&mut self) {
+        let first = self.first();
+        let (ops, edges) = (&mut self.made.ops[first.op..], &mut self.made.edges);
+        self.cursor.clear();
+        self.cursor.resize(ops.len(), 0);
+        for (before, dependent) in &self.pairs {
+            self.cursor[*before as usize] += 1;
+            ops[*before as usize].has_start |= dependent.on_start();
+        }
+        let mut sum = 0;
+        for (op, cursor) in ops.iter_mut().zip(&mut self.cursor) {
+            op.edges = sum;
+            sum += std::mem::replace(cursor, sum);
+        }
+        edges.resize(first.edge + self.pairs.len(), Dependent(0));
+        let has_starts = self.pairs.iter().any(|(_, dependent)| dependent.on_start());
+        for on_start in if has_starts { &[false, true][..] } else { &[false] } {
+            for (before, dependent) in self.pairs.iter().filter(|(_, d)| d.on_start() == *on_start) {
+                let at = &mut self.cursor[*before as usize];
+                edges[first.edge + *at as usize] = *dependent;
+                *at += 1;
+            }
+        }
+        self.pairs.clear();
+        self.made.ranks.push(Beginning { op: self.made.ops.len(), edge: self.made.edges.len() });
+    }
+
+    /// The schedule.
+    pub fn finish(mut self) -> Schedule {
+        self.made.ranks.shrink_to_fit();
+        self.made.ops.shrink_to_fit();
+        self.made.edges.shrink_to_fit();
+        self.made
+    }
+}

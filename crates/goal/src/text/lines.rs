@@ -1,0 +1,95 @@
+//! Lines of a text that is read in pieces: never more of it is held than its longest line.
+
+use std::io::{self, Read};
+
+/// Bytes read at once.
+const PIECE: usize = 1 << 16;
+/// The longest line.
+pub(super) const LONGEST: usize = 1 << 20;
+
+pub(super) struct Lines<R> {
+    source: R,
+    buffer: Vec<u8>,
+    /// The part of the buffer that is not yet read.
+    from: usize,
+    to: usize,
+    ended: bool,
+}
+
+/// The next line, as [`Lines::next`] finds it.
+pub(super) enum Line {
+    /// A part of the buffer, without the newline.
+    At(usize, usize),
+    /// Longer than [`LONGEST`].
+    TooLong,
+    /// There is none.
+    End,
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) fn new(source: R) -> Lines<R> {
+        Lines { source, buffer: vec![0; PIECE], from: 0, to: 0, ended: false }
+    }
+
+    pub(super) fn line(&self, from: usize, to: usize) -> &[u8] {
+        &self.buffer[from..to]
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Line> {
+        let mut searched = self.from;
+        loop {
+            if let Some(length) = newline(&self.buffer[searched..self.to]) {
+                let line = Line::At(self.from, searched + length);
+                self.from = searched + length + 1;
+                return Ok(line);
+            }
+            if self.ended {
+                let line = if self.from == self.to { Line::End } else { Line::At(self.from, self.to) };
+                self.from = self.to;
+                return Ok(line);
+            }
+            searched = self.to - self.from;
+            if searched > LONGEST {
+                return Ok(Line::TooLong);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Moves what is not yet read to the front, and reads on.
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.copy_within(self.from..self.to, 0);
+        self.to -= self.from;
+        self.from = 0;
+        if self.buffer.len() - self.to < PIECE {
+            self.buffer.resize(self.to + PIECE, 0);
+        }
+        loop {
+            match self.source.read(&mut self.buffer[self.to..]) {
+                Ok(read) => {
+                    self.to += read;
+                    self.ended = read == 0;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Where the first newline is, eight bytes at once.
+fn newline(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut words = bytes.chunks_exact(8);
+    for (number, word) in words.by_ref().enumerate() {
+        let word = u64::from_le_bytes(word.try_into().expect("eight bytes")) ^ (ONES * 0x0a);
+        let found = word.wrapping_sub(ONES) & !word & (ONES << 7);
+        if found != 0 {
+            return Some(number * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let rest = words.remainder();
+    let at = rest.iter().position(|byte| *byte == b'\n')?;
+    Some(bytes.len() - rest.len() + at)
+}

@@ -1,0 +1,11 @@
+//! Tests of schedules and of the LogGOPS network.
+
+mod binary;
+mod crowds;
+mod files;
+mod patterns;
+mod reference;
+mod rules;
+mod same;
+mod schedules;
+mod text;

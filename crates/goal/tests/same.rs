@@ -1,0 +1,63 @@
+//! Nicety's own rules and LogGOPSim's give the same where they agree; and both keep what must hold in any run.
+
+use crate::schedules::{Step, cases, finishing, network, run};
+use nicety_goal::loggops::Rules;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn steps(sizes: std::ops::Range<u64>) -> impl Strategy<Value = Vec<Step>> {
+    vec((0..6_u32, 0..6_u32, sizes, 0..5_000_u32, any::<[u8; 2]>(), any::<bool>()), 0..60)
+}
+
+proptest! {
+    #![proptest_config(cases(128))]
+
+    /// One CPU and interface a host, messages that are sent at once, and no two events at an instant: what is mended has no
+    /// part in it.
+    #[test]
+    fn of_short_messages_between_hosts_with_one_cpu(
+        ranks in 2..7_u32,
+        steps in steps(1..5000),
+        one_tag in any::<bool>(),
+    ) {
+        let schedule = finishing(ranks, &steps, one_tag);
+        let network = network([2503, 1501, 1009, 7, 3, 5000]);
+        let (own, other) = (run(&schedule, &network, Rules::Own), run(&schedule, &network, Rules::LogGopSim));
+        prop_assert_eq!(own.finish_ps, other.finish_ps);
+        prop_assert_eq!(own.counts.operations, other.counts.operations);
+        prop_assert_eq!(own.counts.operations as usize, schedule.ops().len());
+        prop_assert_eq!(own.counts.messages as usize, steps.len());
+    }
+
+    /// The order of windows cannot matter: with a latency of 0 one heap orders all events, and a latency of a picosecond, whose
+    /// windows are as short, comes so close that each host differs by as many picoseconds as there are messages, at most.
+    #[test]
+    fn windows_and_one_heap_are_the_same(ranks in 2..7_u32, steps in steps(1..5000), one_tag in any::<bool>()) {
+        let schedule = finishing(ranks, &steps, one_tag);
+        let zero = network([0, 1501, 1009, 7, 3, 5000]);
+        let mut short = zero;
+        short.latency = nicety_types::Duration::from_ps(1);
+        let (heap, windows) = (run(&schedule, &zero, Rules::Own), run(&schedule, &short, Rules::Own));
+        for (a, b) in heap.finish_ps.iter().zip(&windows.finish_ps) {
+            prop_assert!(a <= b && b - a <= steps.len() as u64, "{a} {b}");
+        }
+    }
+
+    /// Long messages cost their senders more time than by LogGOPSim's rules, never less.
+    #[test]
+    fn of_long_messages_too_all_is_done(ranks in 2..7_u32, steps in steps(1..9000)) {
+        // Not to itself: there a receive may wait for the end of its own send.
+        let steps: Vec<Step> = steps
+            .into_iter()
+            .map(|step| {
+                let source = step.0 % ranks;
+                (source, (source + 1 + step.1 % (ranks - 1)) % ranks, step.2, step.3, step.4, step.5)
+            })
+            .collect();
+        let schedule = finishing(ranks, &steps, false);
+        let network = network([2503, 1501, 1009, 7, 3, 5000]);
+        let own = run(&schedule, &network, Rules::Own);
+        prop_assert_eq!(own.counts.operations as usize, schedule.ops().len());
+        prop_assert_eq!(own.counts.messages as usize, steps.len());
+    }
+}

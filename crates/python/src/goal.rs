@@ -1,0 +1,37 @@
+//! Schedules: JSON to JSON, as in `calls.rs`.
+
+use crate::calls::report;
+use crate::errors::guarded;
+use nicety_goal::requests::{self, GenerateRequest, RunRequest};
+use pyo3::prelude::*;
+
+/// Runs a schedule. Calls `progress(done, total)` with thousandths; Ctrl-C ends it.
+#[pyfunction]
+pub fn goal_run(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let request = guarded(|| RunRequest::from_json(request))?;
+    report(py, progress, move |environment| requests::run(&request, environment))
+}
+
+/// Says what a schedule is made of, as JSON; otherwise as `goal_run`.
+#[pyfunction]
+pub fn goal_info(py: Python<'_>, file: String, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    report(py, progress, move |environment| requests::info(&file, environment))
+}
+
+/// Writes a schedule in another format; otherwise as `goal_run`.
+#[pyfunction]
+pub fn goal_convert(
+    py: Python<'_>,
+    source: String,
+    target: String,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    report(py, progress, move |environment| requests::convert(&source, &target, environment))
+}
+
+/// Makes the schedule of a pattern; otherwise as `goal_run`.
+#[pyfunction]
+pub fn goal_generate(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let request = guarded(|| GenerateRequest::from_json(request))?;
+    report(py, progress, move |environment| requests::generate(&request, environment))
+}

@@ -1,0 +1,1 @@
+"""Commands of applications: those on network flow processors, and schedules."""

@@ -1,0 +1,101 @@
+"""`nicety goal`: schedules in GOAL's formats, and what they take."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nicety.cli.arguments import command
+from nicety.cli.options import Arrow, Csv, Json, group
+from nicety.shared.types import GenerateOptions, ScheduleOptions
+
+goal = group("Schedules of applications in GOAL's formats, and what they take on a LogGOPS network.")
+
+_Schedule = Annotated[Path, typer.Argument(metavar="FILE", help="A schedule, as text or binary.")]
+
+
+def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json = False, **given: Any) -> None:
+    from nicety.cli.files import Files
+    from nicety.cli.output import note, print_json
+    from nicety.cli.progress import progress
+    from nicety.goal import finish_table, run_schedule, schedule_text
+    from nicety.shared.files import write_whole
+    from nicety.show.tables import csv_text, write_arrow
+
+    files = Files(csv=csv, arrow=arrow)
+    files.check()
+    with progress("reading") as bar:
+        tell = partial(bar.advance, description="running (thousandths)")
+        report = run_schedule(file, progress=tell, **given)
+    if csv is not None:
+        write_whole(csv, csv_text(finish_table(report)).encode())
+    if arrow is not None:
+        write_arrow(finish_table(report), arrow)
+    if as_json:
+        print_json(report)
+    else:
+        sys.stdout.write(schedule_text(report))
+    if unexecuted := report.get("unexecuted", 0):
+        note(f"{file}: {unexecuted} operations never ran, as in LogGOPSim; without --compat that is an error")
+
+
+@goal.command("info")
+def _info(file: _Schedule, as_json: Json = False) -> None:
+    """Say what a schedule is made of: ranks, operations, bytes, depth, degree."""
+    from nicety.cli.output import print_json
+    from nicety.cli.progress import progress
+    from nicety.goal import info_text, schedule_info
+
+    with progress("reading") as bar:
+        info = schedule_info(file, progress=partial(bar.advance, description="reading (thousandths)"))
+    if as_json:
+        print_json(info)
+    else:
+        sys.stdout.write(info_text(info))
+
+
+@goal.command("convert")
+def _convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A schedule, as text or binary.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The file to write: .bin is binary, .goal and .txt are text.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Write a schedule in the other format, or in the one that OUT's name says."""
+    from nicety.cli.output import print_json
+    from nicety.cli.progress import progress
+    from nicety.goal import convert_schedule
+
+    with progress("reading") as bar:
+        done = convert_schedule(source, target, progress=partial(bar.advance, description="reading (thousandths)"))
+    if as_json:
+        print_json(done)
+
+
+def _generate(
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="The pattern's name.")],
+    target: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write; .bin is binary. Default: stdout.")
+    ] = Path("/dev/stdout"),
+    *,
+    as_json: Json = False,
+    **given: Any,
+) -> None:
+    from nicety.cli.output import print_json
+    from nicety.cli.progress import progress
+    from nicety.goal import generate_schedule
+
+    with progress("generating") as bar:
+        tell = partial(bar.advance, description="generating (thousandths of the ranks)")
+        done = generate_schedule(pattern, target, progress=tell, **given)
+    if as_json:
+        print_json(done)
+
+
+command(goal, "run", _run, ScheduleOptions)
+command(goal, "generate", _generate, GenerateOptions)

@@ -1,0 +1,120 @@
+"""`nicety goal`, and its functions: schedules, their formats, patterns and runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nicety as package
+from conftest import Result
+
+PING = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"
+
+
+@pytest.fixture
+def ping(tmp_path: Path) -> Path:
+    path = tmp_path / "ping.goal"
+    path.write_text(PING)
+    return path
+
+
+def test_a_run_says_when_each_host_is_done(nicety: Callable[..., Result], ping: Path, tmp_path: Path) -> None:
+    # o + L + o + 7 G, with LogGOPSim's usual parameters.
+    rows, arrow = tmp_path / "rows.csv", tmp_path / "rows.arrow"
+    run = nicety("goal", "run", str(ping), "--json", "--csv", str(rows), "--arrow", str(arrow))
+    report = json.loads(run.stdout)
+    assert (report["finish_ns"], report["max_finish_ns"], report["max_host"]) == ([1500, 5542], 5542, 1)
+    assert (report["events"], report["operations"], report["messages"]) == (3, 2, 1)
+    assert list(csv.reader(rows.read_text().splitlines())) == [["rank", "finish_ns"], ["0", "1500.0"], ["1", "5542.0"]]
+    assert arrow.stat().st_size > 0
+    options = ["--L", "1us", "--o", "100ns", "--g", "0", "--G", "15.6ps", "--O", "1ns", "--S", "8"]
+    text = nicety("goal", "run", str(ping), *options).stdout
+    assert "# " + str(ping) + ": LogGOPS, L 1us, o 100ns, g 0, G 15.6ps, O 1ns, S 8" in text
+    assert "last done   1207.000 ns, rank 1" in text
+    same = package.run_schedule(
+        ping, latency="1us", overhead="100ns", gap="0", gap_per_byte="15.6ps", overhead_per_byte="1ns", eager_bytes=8
+    )
+    assert same["finish_ns"] == [107, 1207]
+
+
+def test_a_schedule_goes_through_both_formats(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    goal, binary, again = (tmp_path / name for name in ("a.goal", "a.bin", "b.goal"))
+    made = nicety("goal", "generate", "halo-2d", "--ranks", "12", "--size", "4Ki", "-o", str(goal), "--json")
+    assert json.loads(made.stdout)["operations"] == 68
+    nicety("goal", "convert", str(goal), str(binary))
+    nicety("goal", "convert", str(binary), str(again))
+    assert again.read_text() == goal.read_text()
+    assert package.run_schedule(goal)["finish_ns"] == package.run_schedule(binary)["finish_ns"]
+    info = package.schedule_info(binary)
+    assert (info["ranks"], info["bytes"], info["degree"], info["depth"]) == (12, 34 * 4096, 4, 1)
+    assert "operations       68\n" in nicety("goal", "info", str(goal)).stdout
+    printed = nicety("goal", "generate", "halo-2d", "--ranks", "12", "--size", "4Ki").stdout
+    assert printed == goal.read_text()
+    assert package.convert_schedule(binary, tmp_path / "c")["format"] == "text"
+    assert package.generate_schedule("pipeline", tmp_path / "p.bin", ranks=3, size=1)["operations"] == 4
+
+
+@pytest.mark.parametrize(
+    ("goal", "status", "said"),
+    [
+        ("num_ranks 1\nrank 0 {\ncalc x\n}", 2, "{file}:3:6: rank 0: a time in ns is expected, not 'x'"),
+        (
+            "num_ranks 1\nrank 0 {\nrecv 1b from 0 tag 3\n}",
+            1,
+            "rank 0: operation 0 (line 3: recv 1b from 0 tag 3): no message came",
+        ),
+        (
+            "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}",
+            2,
+            "{file}: rank 0: operations wait for each other: operation",
+        ),
+        ("num_ranks 1000000000000", 2, "{file}:1:11: the number of ranks is at most 4294967294"),
+    ],
+)
+def test_a_schedule_that_cannot_run_is_told(
+    nicety: Callable[..., Result], tmp_path: Path, goal: str, status: int, said: str
+) -> None:
+    path = tmp_path / "wrong.goal"
+    path.write_text(goal)
+    failed = nicety("goal", "run", str(path))
+    assert failed.status == status
+    assert said.format(file=path) in failed.stderr
+    with pytest.raises(package.Deadlock if status == 1 else package.InputError):
+        package.run_schedule(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "{file}", "--G", "fast"], "gap_per_byte (G): "),
+        (["run", "{file}", "--L", "5"], "latency (L): "),
+        (["run", "{file}", "--network", "ethernet"], "--network is loggops, not ethernet"),
+        (["run", "{file}", "--compat", "logsim"], "--compat is loggopsim, not logsim"),
+        (["run", "{file}", "--compat", "loggopsim", "--G", "15.6ps"], "LogGOPSim has whole nanoseconds only"),
+        (["run", "nowhere.goal"], "nowhere.goal: cannot read it (No such file or directory)"),
+        (
+            ["generate", "brodcast", "--ranks", "2", "--size", "8"],
+            'there is no pattern "brodcast"; there are ',
+        ),
+        (["generate", "gather", "--ranks", "0", "--size", "8"], "--ranks is 1 to 4294967294, not 0"),
+        (["convert", "{file}", "/nowhere/a.bin"], "/nowhere/a.bin: cannot write it (No such file or directory)"),
+    ],
+)
+def test_a_mistake_is_told(nicety: Callable[..., Result], ping: Path, arguments: list[str], said: str) -> None:
+    failed = nicety("goal", *(each.format(file=ping) for each in arguments))
+    assert failed.status == 2
+    assert said in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_what_loggopsim_leaves_out_is_noted(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "cycle.goal"
+    path.write_text("num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nb requires b\n}\n")
+    done = nicety("goal", "run", str(path), "--compat", "loggopsim", "--json")
+    report = json.loads(done.stdout)
+    assert (report["finish_ns"], report["unexecuted"], report["compat"]) == ([10], 1, "loggopsim")
+    assert "1 operations never ran, as in LogGOPSim" in done.stderr
