@@ -132,7 +132,9 @@ def test_a_refused_put_is_reported_at_both_ends_and_writes_nothing() -> None:
         ]
         return tuple(refused)
 
-    results = run(main).results
+    ran = run(main, recording="messages")
+    assert sorted(ran.messages.column("outcome")).count("unregistered") == 1
+    results = ran.results
     assert [(event.kind, event.reason) for event in results[0]] == [("refused", "unregistered"), ("refused", "foreign")]
     assert [(event.kind, event.reason) for event in results[1]] == [
         ("rejected", "unregistered"),

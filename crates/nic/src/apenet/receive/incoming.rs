@@ -151,8 +151,7 @@ impl Card {
         }
         // A refused or forgotten get has no event.
         let number = incoming.header.data;
-        let waits = incoming.done.get() && !incoming.refused.get();
-        if waits && self.receive.gets.borrow_mut().remove(&number).is_some() {
+        if incoming.done.get() && self.receive.gets.borrow_mut().remove(&number).is_some() {
             let path = incoming.path.borrow().clone();
             self.tell(incoming, EventKind::Fetched(Operation(number)), path);
         }

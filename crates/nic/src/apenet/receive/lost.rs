@@ -94,6 +94,7 @@ impl Card {
         path: &Path,
     ) {
         self.count(|counted| counted.refused += 1);
+        self.recorder.message_failed(reply, why.name());
         let Some(get) = self.forget_get(number) else { return };
         let kind = EventKind::Refused(Operation(number), why);
         let Getting { peer, process, address, bytes, .. } = get;

@@ -37,6 +37,7 @@ impl Card {
         path: &Path,
     ) {
         self.count(|counted| counted.refused += 1);
+        self.recorder.message_failed(header.message(), why.name());
         self.receive.first_refused.borrow_mut().get_or_insert((*header, why));
         let (bytes, data) = (header.bytes.into(), header.data);
         let event =
@@ -113,7 +114,6 @@ impl Card {
         let (kind, bytes) = (EventKind::Refused(Operation(header.number), why), header.bytes.into());
         let event = Event { kind, peer: header.from, address, bytes, data, streaming: false };
         let message = MessageId { source: self.node, sequence: header.number };
-        self.recorder.message_failed(message, why.name());
         self.complete(header.to.process, event, message, path);
     }
 }
