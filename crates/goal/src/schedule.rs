@@ -58,6 +58,7 @@ impl Op {
     }
 
     /// Whether something depends on its start.
+    #[inline]
     pub fn starts_others(&self) -> bool {
         self.has_start
     }
@@ -91,11 +92,13 @@ pub struct Dependent(u32);
 
 impl Dependent {
     /// The operation that waits, by its number in the rank.
+    #[inline]
     pub fn op(self) -> u32 {
         self.0 & !ON_START
     }
 
     /// Whether it waits for the other's start, not for its end.
+    #[inline]
     pub fn on_start(self) -> bool {
         self.0 & ON_START != 0
     }
@@ -127,6 +130,7 @@ pub struct Rank<'s> {
 
 impl<'s> Rank<'s> {
     /// The dependents of an operation: those that wait for its end, then those that wait for its start.
+    #[inline]
     pub fn dependents(&self, op: usize) -> &'s [Dependent] {
         let end = self.ops.get(op + 1).map_or(self.edges.len(), |next| next.edges as usize);
         &self.edges[self.ops[op].edges as usize..end]
@@ -145,6 +149,7 @@ impl Schedule {
     }
 
     /// The operations of a rank.
+    #[inline]
     pub fn rank(&self, rank: u32) -> Rank<'_> {
         let (from, to) = (self.ranks[rank as usize], self.ranks[rank as usize + 1]);
         Rank { ops: &self.ops[from.op..to.op], edges: &self.edges[from.edge..to.edge] }
@@ -156,11 +161,13 @@ impl Schedule {
     }
 
     /// All operations, rank by rank.
+    #[inline]
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
     /// Where the operations of a rank begin among all.
+    #[inline]
     pub fn first_op(&self, rank: u32) -> usize {
         self.ranks[rank as usize].op
     }

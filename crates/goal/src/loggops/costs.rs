@@ -1,5 +1,6 @@
 //! The parameters of LogGOPS, and what an operation costs by them.
 
+use crate::schedule::{Kind, Op, Schedule};
 use nicety_types::{Duration, Gap};
 
 /// The parameters of a network.
@@ -86,6 +87,16 @@ impl Costs {
             eager: parameters.eager_bytes,
             tick_ps: 1000,
         })
+    }
+
+    /// The time after which a host hears of another at the earliest: messages take their overhead, too, and what follows the
+    /// end of a long one does not.
+    pub(super) fn lookahead(&self, schedule: &Schedule) -> u64 {
+        let is_long = |op: &Op| op.kind == Kind::Send && op.size > self.eager;
+        match schedule.ops().iter().any(is_long) {
+            true => self.latency,
+            false => self.latency.saturating_add(self.overhead),
+        }
     }
 
     /// The time of the bytes of a message behind its first one. By LogGOPSim's rules a message without bytes has -1 of them.

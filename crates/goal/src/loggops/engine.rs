@@ -3,17 +3,18 @@
 use super::costs::Costs;
 use super::event::{Event, Key, Slab, What};
 use super::host::Host;
-use super::matching::{self, Views, Waiting};
+use super::matching::{Matching, Message, Receive};
 use super::radix::Radix;
 use crate::schedule::{Kind, Op, Schedule};
+use nicety_kernel::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Where events wait until they happen.
 #[derive(Debug)]
 pub(super) enum Agenda {
-    /// With their hosts; and the hosts by window of time, of which the length is this power of two.
-    Windows(Radix, u32),
+    /// With their hosts; and the hosts by window of time, of this length.
+    Windows(Radix, u64),
     /// All together.
     Global(BinaryHeap<Reverse<Event>>),
 }
@@ -38,9 +39,8 @@ pub(super) struct Shard<'s, const COMPAT: bool> {
     pub(super) remaining: Vec<u32>,
     /// Of all operations: when the last of those that are met was met; empty where every rank has one CPU, whose clock tells.
     ready: Vec<u64>,
-    views: Views,
     pub(super) slab: Slab,
-    pub(super) waiting: matching::Slab,
+    pub(super) matching: Matching,
     pub(super) agenda: Agenda,
     /// The next number of an event by the rules of LogGOPSim.
     sequence: u64,
@@ -60,9 +60,8 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             hosts: (0..schedule.ranks()).map(|_| Host::new()).collect(),
             remaining: schedule.ops().iter().map(|op| op.dependencies).collect(),
             ready: vec![0; if has_cpus { schedule.ops().len() } else { 0 }],
-            views: Views::of(schedule),
             slab: Slab::new(),
-            waiting: matching::Slab::new(),
+            matching: Matching::of(schedule),
             agenda,
             sequence: 0,
             freed: Vec::new(),
@@ -71,15 +70,55 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Lets the operations begin that wait for nothing.
-    pub(super) fn begin(&mut self) {
-        for host in 0..self.schedule.ranks() {
-            let first = self.schedule.first_op(host);
-            let ops = self.schedule.rank(host).ops;
-            let roots = (0..).zip(ops).filter(|(_, op)| op.dependencies == 0);
-            self.freed.extend(roots.map(|(number, _)| (host, number, 0)));
-            debug_assert!(first + ops.len() <= self.remaining.len());
-            self.release(0);
+    /// Lets the operations of a host begin that wait for nothing.
+    pub(super) fn begin(&mut self, host: u32) {
+        let roots = (0..).zip(self.schedule.rank(host).ops).filter(|(_, op)| op.dependencies == 0);
+        self.freed.extend(roots.map(|(number, _)| (host, number, 0)));
+        self.release(0);
+    }
+
+    /// Counts of the run so far.
+    pub(super) fn counts(&self) -> Counts {
+        Counts { steps: self.counts.steps + self.matching.steps, ..self.counts }
+    }
+
+    /// Fetches what the next hosts' events will read, step by step: the host itself, what its queues begin with, the events
+    /// there, and what these are about.
+    pub(super) fn prefetch(&self, hosts: &[(u64, u32)], at: usize) {
+        let host = |ahead: usize| Some(&self.hosts[hosts.get(at + ahead)?.1 as usize]);
+        if let Some(host) = host(16) {
+            prefetch(host);
+        }
+        if let Some(host) = host(12) {
+            host.queues().for_each(|queue| queue.prefetch(&self.slab));
+            self.matching.prefetch(&host.lines);
+        }
+        if let Some(host) = host(8) {
+            host.queues().for_each(|queue| queue.prefetch_long(&self.slab));
+        }
+        let Some(host) = host(4) else { return };
+        let first = self.schedule.first_op(hosts[at + 4].1);
+        let operation = |op: u32| {
+            prefetch(&self.remaining[first + op as usize]);
+            prefetch(&self.schedule.ops()[first + op as usize]);
+        };
+        self.matching.first_posted(&host.lines).into_iter().for_each(operation);
+        for event in host.queues().filter_map(|queue| queue.front(&self.slab)) {
+            match event.what {
+                What::Message => self.matching.prefetch_receive(&host.lines, event.key.source, event.tag),
+                _ => operation(event.op),
+            }
+        }
+    }
+
+    /// Fetches what the next event of a lane is about, while the one before it happens.
+    #[inline]
+    fn prefetch_waiting(&self, host: u32, retry: What) {
+        let state = &self.hosts[host as usize];
+        let Some(next) = state.front_waiting(&self.slab, retry) else { return };
+        match next.what {
+            What::Message => self.matching.prefetch_receive(&state.lines, next.key.source, next.tag),
+            _ => prefetch(&self.schedule.rank(host).ops[next.op as usize]),
         }
     }
 
@@ -99,12 +138,12 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     fn push(&mut self, event: Event) {
         match &mut self.agenda {
             Agenda::Global(heap) => heap.push(Reverse(event)),
-            Agenda::Windows(radix, bits) => {
+            Agenda::Windows(radix, width) => {
                 let host = &mut self.hosts[event.host as usize];
                 host.queue.push(&mut self.slab, event);
-                let window = event.key.time >> *bits;
-                if window < host.scheduled {
-                    host.scheduled = window;
+                if event.key.time < host.scheduled {
+                    let window = event.key.time / *width;
+                    host.scheduled = window * *width;
                     radix.push(window, event.host);
                 }
             }
@@ -129,23 +168,41 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
 
     /// Carries out what happens at a host in a window.
     pub(super) fn run_host(&mut self, host: u32, window: u64) {
-        let Agenda::Windows(_, bits) = self.agenda else { return };
-        if self.hosts[host as usize].scheduled != window {
+        let Agenda::Windows(_, width) = self.agenda else { return };
+        let begin = window * width;
+        if self.hosts[host as usize].scheduled != begin {
             return; // An earlier one came in between, and has served it.
         }
+        let end = begin.saturating_add(width);
         loop {
             let state = &mut self.hosts[host as usize];
-            let next = state.queue.first(&self.slab).map(|key| key.time >> bits);
-            if next == Some(window) {
-                let event = state.queue.pop(&mut self.slab).expect("the first one is there");
-                self.happen(event);
-                continue;
+            let queued = state.queue.first(&self.slab);
+            let waiting = state.first_of_all_waiting(&self.slab);
+            match (queued, waiting) {
+                (queued, Some((key, retry))) if key.time < end && queued.is_none_or(|other| key < other) => {
+                    let event =
+                        state.next_waiting(&mut self.slab, retry, 0, 0).expect("the first one is there");
+                    self.counts.steps += 1;
+                    self.prefetch_waiting(host, retry);
+                    self.start(Event { key, ..event });
+                    self.release(key.time);
+                }
+                (Some(key), _) if key.time < end => {
+                    let event = state.queue.pop(&mut self.slab).expect("the first one is there");
+                    self.happen(event);
+                }
+                (queued, waiting) => {
+                    let next =
+                        queued.into_iter().chain(waiting.map(|(key, _)| key)).map(|key| key.time).min();
+                    state.scheduled = u64::MAX;
+                    if let (Agenda::Windows(radix, _), Some(time)) = (&mut self.agenda, next) {
+                        let window = time / width;
+                        state.scheduled = window * width;
+                        radix.push(window, host);
+                    }
+                    return;
+                }
             }
-            state.scheduled = next.unwrap_or(u64::MAX);
-            if let (Agenda::Windows(radix, _), Some(next)) = (&mut self.agenda, next) {
-                radix.push(next, host);
-            }
-            return;
         }
     }
 
@@ -170,7 +227,10 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         if free <= event.key.time {
             return self.start(event);
         }
-        if host.wait(&mut self.slab, retry, event) {
+        let is_first = host.wait(&mut self.slab, retry, event);
+        // In windows a host looks itself at what waits for CPU 0 and interface 0.
+        let is_polled = event.cpu == 0 && (event.nic == 0 || event.what == What::Calc);
+        if is_first && !(is_polled && matches!(self.agenda, Agenda::Windows(..))) {
             self.push(Event { what: retry, key: Key { time: free, ..event.key }, ..event });
         }
     }
@@ -237,10 +297,8 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.counts.operations += 1;
         self.free(host, op, true, now);
         let source = self.schedule.rank(host).ops[op as usize].peer;
-        let receive = Waiting { source, tag, op, cpu, nic, size, until: 0 };
-        let matching = &mut self.hosts[host as usize].matching;
-        let steps = &mut self.counts.steps;
-        let Some(message) = matching.post(&mut self.waiting, &self.views, steps, receive) else { return };
+        let lines = &mut self.hosts[host as usize].lines;
+        let Some(message) = self.matching.post(lines, Receive { source, tag, op }) else { return };
         if COMPAT {
             if size > self.costs.eager {
                 self.complete(message.source, message.op, cpu, nic, now);
@@ -259,10 +317,9 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.note_end(until.max(next), &event);
         *self.hosts[host as usize].cpu_mut(cpu) = until;
         *self.hosts[host as usize].receiving_mut(nic) = next;
-        let message = Waiting { source, tag, op, cpu, nic, size, until };
-        let matching = &mut self.hosts[host as usize].matching;
-        let steps = &mut self.counts.steps;
-        let Some(receive) = matching.arrive(&mut self.waiting, &self.views, steps, message) else { return };
+        let message = Message { source, tag, op, cpu, nic, size, until };
+        let lines = &mut self.hosts[host as usize].lines;
+        let Some(receive) = self.matching.arrive(lines, message) else { return };
         if size > self.costs.eager {
             if COMPAT {
                 self.complete(source, op, cpu, nic, now);
@@ -270,14 +327,14 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
                 self.tell_sender(host, &message, now);
             }
         }
-        self.free(host, receive.op, false, until);
+        self.free(host, receive, false, until);
     }
 
     /// Tells the sender of a long message that it is taken, which takes it a latency to hear.
-    fn tell_sender(&mut self, host: u32, message: &Waiting, now: u64) {
+    fn tell_sender(&mut self, host: u32, message: &Message, now: u64) {
         let time = now.saturating_add(self.costs.latency);
         let key = self.key(time, now, host);
-        let Waiting { source, op, cpu, nic, size, tag, .. } = *message;
+        let Message { source, op, cpu, nic, size, tag, .. } = *message;
         self.push(Event { key, host: source, what: What::Complete, op, cpu, nic, size, tag });
     }
 

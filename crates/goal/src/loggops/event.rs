@@ -1,5 +1,6 @@
 //! Events, and queues of them.
 
+use nicety_kernel::prefetch;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -69,23 +70,30 @@ impl Ord for Event {
     }
 }
 
-/// No event.
+/// No event, or no queue.
 const NONE: u32 = u32::MAX;
 /// The longest list; a queue that is longer has memory of its own.
-const LONGEST: u32 = 12;
+const LONGEST: u32 = 24;
+/// Events at the end of a long queue's run that may be moved for one before them.
+const MOVED: usize = 8;
+/// Set in the length of a queue that has memory of its own.
+const LONG: u32 = 1 << 31;
 
-/// Memory of the short queues of many hosts, used again and again.
+/// Memory of the queues of many hosts, used again and again.
 #[derive(Debug)]
 pub(super) struct Slab {
     slots: Vec<(Event, u32)>,
     free: u32,
+    long: Vec<Long>,
+    free_long: Vec<u32>,
 }
 
 impl Slab {
     pub(super) fn new() -> Slab {
-        Slab { slots: Vec::new(), free: NONE }
+        Slab { slots: Vec::new(), free: NONE, long: Vec::new(), free_long: Vec::new() }
     }
 
+    #[inline]
     fn insert(&mut self, event: Event, next: u32) -> u32 {
         if self.free == NONE {
             self.slots.push((event, next));
@@ -99,6 +107,7 @@ impl Slab {
         }
     }
 
+    #[inline]
     fn remove(&mut self, at: u32) -> (Event, u32) {
         let slot = &mut self.slots[at as usize];
         let found = *slot;
@@ -108,26 +117,20 @@ impl Slab {
     }
 }
 
-/// Events in their order: a list in a slab as long as they are few, and then a sorted run with a heap for what is not in the
-/// order of that.
-#[derive(Debug)]
-pub(super) struct Queue {
-    head: u32,
-    length: u32,
-    many: Option<Box<Many>>,
-}
-
+/// The events of a long queue: a sorted run, and a heap for what is not in the order of that.
 #[derive(Debug, Default)]
-struct Many {
+struct Long {
     run: VecDeque<Event>,
     heap: BinaryHeap<Reverse<Event>>,
 }
 
-impl Many {
+impl Long {
     fn push(&mut self, event: Event) {
-        match self.run.back() {
-            Some(last) if event < *last => self.heap.push(Reverse(event)),
-            _ => self.run.push_back(event),
+        let behind = self.run.iter().rev().take(MOVED + 1).take_while(|other| event < **other).count();
+        match behind {
+            0 => self.run.push_back(event),
+            1..=MOVED => self.run.insert(self.run.len() - behind, event),
+            _ => self.heap.push(Reverse(event)),
         }
     }
 
@@ -148,20 +151,48 @@ impl Many {
     }
 }
 
-impl Queue {
-    pub(super) const EMPTY: Queue = Queue { head: NONE, length: 0, many: None };
+/// Events in their order, in a slab: a list as long as they are few.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// The first event of the list, or the place of a long queue.
+    head: u32,
+    tail: u32,
+    length: u32,
+}
 
+impl Queue {
+    pub(super) const EMPTY: Queue = Queue { head: NONE, tail: NONE, length: 0 };
+
+    fn is_long(&self) -> bool {
+        self.length & LONG != 0
+    }
+
+    #[inline]
     pub(super) fn push(&mut self, slab: &mut Slab, event: Event) {
         self.length += 1;
-        if let Some(many) = &mut self.many {
-            return many.push(event);
+        if self.is_long() {
+            return slab.long[self.head as usize].push(event);
         }
         if self.length > LONGEST {
-            return self.spill(slab, event);
+            return self.lengthen(slab, event);
         }
+        if self.tail == NONE {
+            self.head = slab.insert(event, NONE);
+            self.tail = self.head;
+        } else if slab.slots[self.tail as usize].0 < event {
+            let at = slab.insert(event, NONE);
+            slab.slots[self.tail as usize].1 = at;
+            self.tail = at;
+        } else {
+            self.push_before(slab, event);
+        }
+    }
+
+    /// Adds an event that comes before the last one.
+    fn push_before(&mut self, slab: &mut Slab, event: Event) {
         let mut before = NONE;
         let mut next = self.head;
-        while next != NONE && slab.slots[next as usize].0 < event {
+        while slab.slots[next as usize].0 < event {
             before = next;
             next = slab.slots[next as usize].1;
         }
@@ -174,36 +205,73 @@ impl Queue {
     }
 
     #[cold]
-    fn spill(&mut self, slab: &mut Slab, event: Event) {
-        let mut many = Box::<Many>::default();
-        let mut next = std::mem::replace(&mut self.head, NONE);
+    fn lengthen(&mut self, slab: &mut Slab, event: Event) {
+        let at = slab.free_long.pop().unwrap_or_else(|| {
+            slab.long.push(Long::default());
+            (slab.long.len() - 1) as u32
+        });
+        let mut next = std::mem::replace(&mut self.head, at);
         while next != NONE {
             let (event, after) = slab.remove(next);
-            many.push(event);
+            slab.long[at as usize].push(event);
             next = after;
         }
-        many.push(event);
-        self.many = Some(many);
+        slab.long[at as usize].push(event);
+        (self.tail, self.length) = (NONE, self.length | LONG);
     }
 
+    #[inline]
     pub(super) fn first(&self, slab: &Slab) -> Option<Key> {
-        if let Some(many) = &self.many {
-            return many.first().map(|event| event.key);
+        if self.is_long() {
+            return slab.long[self.head as usize].first().map(|event| event.key);
         }
         (self.head != NONE).then(|| slab.slots[self.head as usize].0.key)
     }
 
+    #[inline]
     pub(super) fn pop(&mut self, slab: &mut Slab) -> Option<Event> {
-        self.length = self.length.checked_sub(1)?;
-        if let Some(many) = &mut self.many {
-            let event = many.pop();
-            if self.length == 0 {
-                self.many = None;
+        if self.is_long() {
+            let event = slab.long[self.head as usize].pop();
+            self.length -= 1;
+            if self.length == LONG {
+                slab.long[self.head as usize] = Long::default();
+                slab.free_long.push(self.head);
+                *self = Queue::EMPTY;
             }
             return event;
         }
+        self.length = self.length.checked_sub(1)?;
         let (event, next) = slab.remove(self.head);
         self.head = next;
+        if next == NONE {
+            self.tail = NONE;
+        }
         Some(event)
+    }
+
+    /// Fetches the memory of the first event of a list, or the head of a long queue.
+    pub(super) fn prefetch(&self, slab: &Slab) {
+        if self.is_long() {
+            prefetch(&slab.long[self.head as usize]);
+        } else if let Some(slot) = slab.slots.get(self.head as usize) {
+            prefetch(slot);
+        }
+    }
+
+    /// Fetches the first events of a long queue, whose head is there.
+    pub(super) fn prefetch_long(&self, slab: &Slab) {
+        if self.is_long() {
+            let long = &slab.long[self.head as usize];
+            long.run.front().inspect(|event| prefetch(*event));
+            long.heap.peek().inspect(|event| prefetch(*event));
+        }
+    }
+
+    /// The first event.
+    pub(super) fn front<'s>(&self, slab: &'s Slab) -> Option<&'s Event> {
+        match self.is_long() {
+            true => slab.long[self.head as usize].first(),
+            false => slab.slots.get(self.head as usize).map(|slot| &slot.0),
+        }
     }
 }

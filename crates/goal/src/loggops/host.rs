@@ -1,7 +1,7 @@
 //! A host: when its CPUs and interfaces are free, what waits for them, and what is to happen there.
 
-use super::event::{Event, Queue, Slab, What};
-use super::matching::Matching;
+use super::event::{Event, Key, Queue, Slab, What};
+use super::matching::Lines;
 use rustc_hash::FxHashMap;
 
 /// A clock for each number; that of number 0 is at hand, for most hosts have no other.
@@ -28,21 +28,26 @@ struct More {
     lanes: FxHashMap<Lane, Queue>,
 }
 
+/// Two lines of a processor's cache; what nearly every event needs is in the first.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct Host {
     cpu: u64,
     sending: u64,
     receiving: u64,
-    /// The window in which it has its next event.
+    /// The beginning of the window in which it has its next event.
     pub(super) scheduled: u64,
     /// Events that it has caused.
     pub(super) count: u32,
     pub(super) queue: Queue,
+    pub(super) lines: Lines,
     /// Those of CPU 0 and interface 0: of calculations, sends and messages.
     lanes: [Queue; 3],
-    pub(super) matching: Matching,
     more: Option<Box<More>>,
 }
+
+/// What serves the lanes, in their order.
+const RETRIES: [What; 3] = [What::RetryCalc, What::RetrySend, What::RetryMessage];
 
 fn of(clocks: Option<&Vec<u64>>, number: u8) -> u64 {
     clocks.and_then(|clocks| clocks.get(usize::from(number))).copied().unwrap_or(0)
@@ -66,7 +71,7 @@ impl Host {
             count: 0,
             queue: Queue::EMPTY,
             lanes: [Queue::EMPTY, Queue::EMPTY, Queue::EMPTY],
-            matching: Matching::EMPTY,
+            lines: Lines::EMPTY,
             more: None,
         }
     }
@@ -122,12 +127,8 @@ impl Host {
     }
 
     fn lane(&mut self, retry: What, cpu: u8, nic: u8) -> &mut Queue {
-        let kind = match retry {
-            What::RetryCalc => 0,
-            What::RetrySend => 1,
-            _ => 2,
-        };
-        let nic = if kind == 0 { 0 } else { nic };
+        let kind = RETRIES.iter().position(|other| *other == retry).expect("only retries have lanes") as u8;
+        let nic = if retry == What::RetryCalc { 0 } else { nic };
         if cpu == 0 && nic == 0 {
             return &mut self.lanes[usize::from(kind)];
         }
@@ -145,18 +146,38 @@ impl Host {
     }
 
     /// The first event that waits in a lane.
-    pub(super) fn first_waiting(
-        &mut self,
-        slab: &Slab,
-        retry: What,
-        cpu: u8,
-        nic: u8,
-    ) -> Option<super::event::Key> {
+    pub(super) fn first_waiting(&mut self, slab: &Slab, retry: What, cpu: u8, nic: u8) -> Option<Key> {
         self.lane(retry, cpu, nic).first(slab)
     }
 
     /// Takes the first event that waits in a lane.
     pub(super) fn next_waiting(&mut self, slab: &mut Slab, retry: What, cpu: u8, nic: u8) -> Option<Event> {
         self.lane(retry, cpu, nic).pop(slab)
+    }
+
+    /// The first event that waits for CPU 0 and interface 0.
+    pub(super) fn front_waiting<'s>(&self, slab: &'s Slab, retry: What) -> Option<&'s Event> {
+        let lane = RETRIES.iter().position(|other| *other == retry)?;
+        self.lanes[lane].front(slab)
+    }
+
+    /// The first of the events that wait for CPU 0, and interface 0, with the time at which that is free; and its lane.
+    #[inline]
+    pub(super) fn first_of_all_waiting(&self, slab: &Slab) -> Option<(Key, What)> {
+        let mut first: Option<(Key, What)> = None;
+        for (lane, retry) in self.lanes.iter().zip(RETRIES) {
+            if let Some(key) = lane.first(slab) {
+                let key = Key { time: self.free(retry, 0, 0), ..key };
+                if first.is_none_or(|(other, _)| key < other) {
+                    first = Some((key, retry));
+                }
+            }
+        }
+        first
+    }
+
+    /// All queues of events that most hosts have.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        std::iter::once(&self.queue).chain(&self.lanes)
     }
 }

@@ -4,92 +4,75 @@
 //! the same however long it is. A wildcard on the side that asks is looked up in tables by source only, by tag only, or in the
 //! whole queue; one on the side that waits is a key like others.
 
+use super::tables::{Side, Tables, View, view};
 use crate::schedule::{ANY, Kind, Schedule};
-use rustc_hash::FxHashMap;
+use nicety_kernel::prefetch;
 
 const NONE: u32 = u32::MAX;
 /// The longest queue that is a list.
-const LONGEST: u32 = 12;
+const LONGEST: u32 = 32;
+/// Set in the length of a queue that has tables.
+const LONG: u32 = 1 << 31;
 
-/// A message that no receive has taken, or a receive that waits.
+/// A receive that waits for its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Waiting {
+pub(super) struct Receive {
     pub(super) source: u32,
     pub(super) tag: u32,
-    /// The operation, of the sender or of the receiver.
+    pub(super) op: u32,
+}
+
+/// A message that no receive has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) source: u32,
+    pub(super) tag: u32,
+    /// The sender's operation.
     pub(super) op: u32,
     pub(super) cpu: u8,
     pub(super) nic: u8,
     pub(super) size: u64,
-    /// Until when a CPU receives the message.
+    /// Until when a CPU receives it.
     pub(super) until: u64,
 }
 
-/// How a queue may be asked: with a source or any, and with a tag or any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum View {
-    Both = 0,
-    Source = 1,
-    Tag = 2,
-    All = 3,
-}
+impl Side for Receive {
+    fn source(&self) -> u32 {
+        self.source
+    }
 
-const VIEWS: [View; 4] = [View::Both, View::Source, View::Tag, View::All];
-
-/// The views that a schedule's wildcards need, of each of the two queues.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Views {
-    posted: [bool; 4],
-    unexpected: [bool; 4],
-}
-
-impl Views {
-    pub(super) fn of(schedule: &Schedule) -> Views {
-        let mut views =
-            Views { posted: [true, false, false, false], unexpected: [true, false, false, false] };
-        for op in schedule.ops() {
-            match op.kind {
-                Kind::Send => views.posted[View::Source as usize] |= op.tag == ANY,
-                Kind::Recv => views.unexpected[view(op.peer, op.tag) as usize] = true,
-                Kind::Calc => {}
-            }
-        }
-        views
+    fn tag(&self) -> u32 {
+        self.tag
     }
 }
 
-fn view(source: u32, tag: u32) -> View {
-    match (source == ANY, tag == ANY) {
-        (false, false) => View::Both,
-        (false, true) => View::Source,
-        (true, false) => View::Tag,
-        (true, true) => View::All,
+impl Side for Message {
+    fn source(&self) -> u32 {
+        self.source
+    }
+
+    fn tag(&self) -> u32 {
+        self.tag
     }
 }
 
-/// The key of a pair in the table of a view.
-fn key(view: View, source: u32, tag: u32) -> u64 {
-    match view {
-        View::Both => u64::from(source) << 32 | u64::from(tag),
-        View::Source => u64::from(source),
-        View::Tag => u64::from(tag),
-        View::All => 0,
-    }
-}
-
-/// Memory of the short queues of many hosts.
+/// Memory of the queues of many hosts, of one of the two kinds.
 #[derive(Debug)]
-pub(super) struct Slab {
-    slots: Vec<(Waiting, u32)>,
+struct Slab<T> {
+    slots: Vec<(T, u32)>,
     free: u32,
+    tables: Vec<Tables<T>>,
+    free_tables: Vec<u32>,
+    /// The views that a schedule's wildcards need; none where it has no wildcards.
+    views: Option<[bool; 4]>,
 }
 
-impl Slab {
-    pub(super) fn new() -> Slab {
-        Slab { slots: Vec::new(), free: NONE }
+impl<T: Side> Slab<T> {
+    fn new(views: Option<[bool; 4]>) -> Slab<T> {
+        Slab { slots: Vec::new(), free: NONE, tables: Vec::new(), free_tables: Vec::new(), views }
     }
 
-    fn insert(&mut self, waiting: Waiting) -> u32 {
+    fn insert(&mut self, waiting: T) -> u32 {
         if self.free == NONE {
             self.slots.push((waiting, NONE));
             (self.slots.len() - 1) as u32
@@ -102,7 +85,7 @@ impl Slab {
         }
     }
 
-    fn remove(&mut self, at: u32) -> (Waiting, u32) {
+    fn remove(&mut self, at: u32) -> (T, u32) {
         let slot = &mut self.slots[at as usize];
         let found = *slot;
         slot.1 = self.free;
@@ -111,35 +94,29 @@ impl Slab {
     }
 }
 
-/// Receives that are posted, or messages that are unexpected, of a host.
+/// Receives that are posted, or messages that are unexpected, of a host, in a slab.
 #[derive(Debug)]
-pub(super) struct Line {
+struct Line {
+    /// The first of the list, or the place of the tables.
     head: u32,
     tail: u32,
     length: u32,
-    tables: Option<Box<Tables>>,
 }
 
 impl Line {
-    pub(super) const EMPTY: Line = Line { head: NONE, tail: NONE, length: 0, tables: None };
+    const EMPTY: Line = Line { head: NONE, tail: NONE, length: 0 };
 
-    fn push(&mut self, slab: &mut Slab, waiting: Waiting, views: [bool; 4]) {
+    fn is_long(&self) -> bool {
+        self.length & LONG != 0
+    }
+
+    fn push<T: Side>(&mut self, slab: &mut Slab<T>, waiting: T) {
         self.length += 1;
-        if let Some(tables) = &mut self.tables {
-            return tables.push(waiting);
+        if self.is_long() {
+            return slab.tables[self.head as usize].push(waiting);
         }
         if self.length > LONGEST {
-            let mut tables = Box::new(Tables::new(views));
-            let mut next = std::mem::replace(&mut self.head, NONE);
-            self.tail = NONE;
-            while next != NONE {
-                let (waiting, after) = slab.remove(next);
-                tables.push(waiting);
-                next = after;
-            }
-            tables.push(waiting);
-            self.tables = Some(tables);
-            return;
+            return self.lengthen(slab, waiting);
         }
         let at = slab.insert(waiting);
         match self.tail {
@@ -149,19 +126,35 @@ impl Line {
         self.tail = at;
     }
 
+    #[cold]
+    fn lengthen<T: Side>(&mut self, slab: &mut Slab<T>, waiting: T) {
+        let at = slab.free_tables.pop().unwrap_or_else(|| {
+            slab.tables.push(Tables::new(slab.views));
+            (slab.tables.len() - 1) as u32
+        });
+        let mut next = std::mem::replace(&mut self.head, at);
+        while next != NONE {
+            let (waiting, after) = slab.remove(next);
+            slab.tables[at as usize].push(waiting);
+            next = after;
+        }
+        slab.tables[at as usize].push(waiting);
+        (self.tail, self.length) = (NONE, self.length | LONG);
+    }
+
     /// Takes the first that fits, of a list.
-    fn take_listed(
+    fn take_listed<T: Side>(
         &mut self,
-        slab: &mut Slab,
+        slab: &mut Slab<T>,
         steps: &mut u64,
-        fits: impl Fn(&Waiting) -> bool,
-    ) -> Option<Waiting> {
+        fits: impl Fn(u32, u32) -> bool,
+    ) -> Option<T> {
         let mut before = NONE;
         let mut at = self.head;
         while at != NONE {
             *steps += 1;
             let (waiting, next) = slab.slots[at as usize];
-            if fits(&waiting) {
+            if fits(waiting.source(), waiting.tag()) {
                 match before {
                     NONE => self.head = next,
                     before => slab.slots[before as usize].1 = next,
@@ -179,21 +172,27 @@ impl Line {
         None
     }
 
-    fn take_from_tables(&mut self, steps: &mut u64, asked: &[(View, u32, u32)]) -> Option<Waiting> {
-        let tables = self.tables.as_mut()?;
+    /// Takes the first in the order of some lists of the tables.
+    fn take_from_tables<T: Side>(
+        &mut self,
+        slab: &mut Slab<T>,
+        steps: &mut u64,
+        asked: &[(View, u32, u32)],
+    ) -> Option<T> {
         *steps += asked.len() as u64;
-        let taken = tables.take(asked)?;
+        let taken = slab.tables[self.head as usize].take(asked)?;
         self.length -= 1;
-        if self.length == 0 {
-            self.tables = None;
+        if self.length == LONG {
+            slab.free_tables.push(self.head);
+            *self = Line::EMPTY;
         }
         Some(taken)
     }
 
     /// Everything in it, in order.
-    pub(super) fn all(&self, slab: &Slab) -> Vec<Waiting> {
-        if let Some(tables) = &self.tables {
-            return tables.all();
+    fn all<T: Side>(&self, slab: &Slab<T>) -> Vec<T> {
+        if self.is_long() {
+            return slab.tables[self.head as usize].all();
         }
         let mut found = Vec::new();
         let mut at = self.head;
@@ -208,170 +207,114 @@ impl Line {
 
 /// Both queues of a host.
 #[derive(Debug)]
+pub(super) struct Lines {
+    posted: Line,
+    unexpected: Line,
+}
+
+impl Lines {
+    pub(super) const EMPTY: Lines = Lines { posted: Line::EMPTY, unexpected: Line::EMPTY };
+}
+
+/// What waits in the queues of all hosts.
+#[derive(Debug)]
 pub(super) struct Matching {
-    pub(super) posted: Line,
-    pub(super) unexpected: Line,
+    posted: Slab<Receive>,
+    unexpected: Slab<Message>,
+    /// Whether an operation has a wildcard.
+    has_wildcards: bool,
+    /// Queue entries and lists that were looked at.
+    pub(super) steps: u64,
 }
 
 impl Matching {
-    pub(super) const EMPTY: Matching = Matching { posted: Line::EMPTY, unexpected: Line::EMPTY };
+    pub(super) fn of(schedule: &Schedule) -> Matching {
+        let mut views = [[true, false, false, false]; 2];
+        let mut has_wildcards = false;
+        for op in schedule.ops() {
+            match op.kind {
+                Kind::Send => {
+                    views[0][View::Source as usize] |= op.tag == ANY;
+                    has_wildcards |= op.tag == ANY;
+                }
+                Kind::Recv => {
+                    let view = view(op.peer, op.tag);
+                    views[1][view as usize] = true;
+                    has_wildcards |= view != View::Both;
+                }
+                Kind::Calc => {}
+            }
+        }
+        let [posted, unexpected] = views.map(|views| has_wildcards.then_some(views));
+        Matching { posted: Slab::new(posted), unexpected: Slab::new(unexpected), has_wildcards, steps: 0 }
+    }
 
     /// The receive that takes a message, or none: then the message waits.
-    pub(super) fn arrive(
-        &mut self,
-        slab: &mut Slab,
-        views: &Views,
-        steps: &mut u64,
-        message: Waiting,
-    ) -> Option<Waiting> {
-        let Waiting { source, tag, .. } = message;
-        let found = if self.posted.tables.is_none() {
-            self.posted.take_listed(slab, steps, |posted| {
-                (posted.source == source || posted.source == ANY)
-                    && (posted.tag == tag || posted.tag == ANY || tag == ANY)
+    pub(super) fn arrive(&mut self, lines: &mut Lines, message: Message) -> Option<u32> {
+        let Message { source, tag, .. } = message;
+        let (line, slab, steps) = (&mut lines.posted, &mut self.posted, &mut self.steps);
+        let found = if !line.is_long() {
+            line.take_listed(slab, steps, |from, with| {
+                (from == source || from == ANY) && (with == tag || with == ANY || tag == ANY)
             })
         } else if tag == ANY {
-            self.posted.take_from_tables(steps, &[(View::Source, source, ANY), (View::Source, ANY, ANY)])
-        } else {
+            line.take_from_tables(slab, steps, &[(View::Source, source, ANY), (View::Source, ANY, ANY)])
+        } else if self.has_wildcards {
             let pairs = [(source, tag), (source, ANY), (ANY, tag), (ANY, ANY)];
-            self.posted.take_from_tables(steps, &pairs.map(|(source, tag)| (View::Both, source, tag)))
+            line.take_from_tables(slab, steps, &pairs.map(|(source, tag)| (View::Both, source, tag)))
+        } else {
+            line.take_from_tables(slab, steps, &[(View::Both, source, tag)])
         };
         if found.is_none() {
-            self.unexpected.push(slab, message, views.unexpected);
+            lines.unexpected.push(&mut self.unexpected, message);
         }
-        found
+        found.map(|receive| receive.op)
     }
 
     /// The message that a receive takes, or none: then the receive waits.
-    pub(super) fn post(
-        &mut self,
-        slab: &mut Slab,
-        views: &Views,
-        steps: &mut u64,
-        receive: Waiting,
-    ) -> Option<Waiting> {
-        let Waiting { source, tag, .. } = receive;
-        let found = if self.unexpected.tables.is_none() {
-            self.unexpected.take_listed(slab, steps, |message| {
-                (message.source == source || source == ANY)
-                    && (message.tag == tag || message.tag == ANY || tag == ANY)
-            })
-        } else {
+    pub(super) fn post(&mut self, lines: &mut Lines, receive: Receive) -> Option<Message> {
+        let Receive { source, tag, .. } = receive;
+        let (line, slab, steps) = (&mut lines.unexpected, &mut self.unexpected, &mut self.steps);
+        let found = if line.is_long() && !self.has_wildcards {
+            line.take_from_tables(slab, steps, &[(View::Both, source, tag)])
+        } else if line.is_long() {
             let view = view(source, tag);
-            self.unexpected.take_from_tables(steps, &[(view, source, tag), (view, source, ANY)])
+            line.take_from_tables(slab, steps, &[(view, source, tag), (view, source, ANY)])
+        } else {
+            line.take_listed(slab, steps, |from, with| {
+                (from == source || source == ANY) && (with == tag || with == ANY || tag == ANY)
+            })
         };
         if found.is_none() {
-            self.posted.push(slab, receive, views.posted);
+            lines.posted.push(&mut self.posted, receive);
         }
         found
     }
-}
 
-/// The first and the last of those with a key.
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    head: u32,
-    tail: u32,
-}
-
-#[derive(Debug)]
-struct Slot {
-    waiting: Waiting,
-    /// The place in the order.
-    number: u64,
-    /// In each view: the one before and the one behind.
-    links: [(u32, u32); 4],
-}
-
-/// A long queue: lists by key, in the views that are needed.
-#[derive(Debug)]
-struct Tables {
-    views: [bool; 4],
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    next: u64,
-    lists: [FxHashMap<u64, Ends>; 4],
-}
-
-impl Tables {
-    fn new(views: [bool; 4]) -> Tables {
-        Tables { views, slots: Vec::new(), free: Vec::new(), next: 0, lists: Default::default() }
+    /// The receives of a host that wait, and the messages, in their order.
+    pub(super) fn left(&self, lines: &Lines) -> (Vec<Receive>, Vec<Message>) {
+        (lines.posted.all(&self.posted), lines.unexpected.all(&self.unexpected))
     }
 
-    fn push(&mut self, waiting: Waiting) {
-        let slot = Slot { waiting, number: self.next, links: [(NONE, NONE); 4] };
-        self.next += 1;
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.slots[at as usize] = slot;
-                at
-            }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        for view in VIEWS {
-            let v = view as usize;
-            if !self.views[v] {
-                continue;
-            }
-            let ends = self.lists[v]
-                .entry(key(view, waiting.source, waiting.tag))
-                .or_insert(Ends { head: at, tail: NONE });
-            let last = std::mem::replace(&mut ends.tail, at);
-            if last != NONE {
-                self.slots[last as usize].links[v].1 = at;
-                self.slots[at as usize].links[v].0 = last;
-            }
+    /// Fetches the memory of the first receive that waits at a host, if they are few.
+    pub(super) fn prefetch(&self, lines: &Lines) {
+        if let Some(slot) = self.posted.slots.get(lines.posted.head as usize)
+            && !lines.posted.is_long()
+        {
+            prefetch(slot);
         }
     }
 
-    /// Takes the earliest of the first ones of some lists.
-    fn take(&mut self, asked: &[(View, u32, u32)]) -> Option<Waiting> {
-        let heads = asked.iter().filter_map(|(view, source, tag)| {
-            self.lists[*view as usize].get(&key(*view, *source, *tag)).map(|ends| ends.head)
-        });
-        let at = heads.min_by_key(|head| self.slots[*head as usize].number)?;
-        let Slot { waiting, links, .. } = self.slots[at as usize];
-        for view in VIEWS {
-            let v = view as usize;
-            if self.views[v] {
-                self.unlink(view, at, waiting, links[v]);
-            }
-        }
-        self.free.push(at);
-        Some(waiting)
-    }
-
-    fn unlink(&mut self, view: View, at: u32, waiting: Waiting, (before, behind): (u32, u32)) {
-        let v = view as usize;
-        let key = key(view, waiting.source, waiting.tag);
-        if before == NONE && behind == NONE {
-            self.lists[v].remove(&key);
-            return;
-        }
-        if before != NONE {
-            self.slots[before as usize].links[v].1 = behind;
-        }
-        if behind != NONE {
-            self.slots[behind as usize].links[v].0 = before;
-        }
-        let ends = self.lists[v].get_mut(&key).expect("it is in this list");
-        if ends.head == at {
-            ends.head = behind;
-        }
-        if ends.tail == at {
-            ends.tail = before;
+    /// Fetches the memory in which a message finds its receive, if they are many.
+    pub(super) fn prefetch_receive(&self, lines: &Lines, source: u32, tag: u32) {
+        if lines.posted.is_long() {
+            self.posted.tables[lines.posted.head as usize].prefetch(source, tag);
         }
     }
 
-    fn all(&self) -> Vec<Waiting> {
-        let mut is_free = vec![false; self.slots.len()];
-        self.free.iter().for_each(|at| is_free[*at as usize] = true);
-        let slots = self.slots.iter().zip(is_free).filter(|(_, is_free)| !is_free);
-        let mut found: Vec<_> = slots.map(|(slot, _)| (slot.number, slot.waiting)).collect();
-        found.sort_unstable_by_key(|(number, _)| *number);
-        found.into_iter().map(|(_, waiting)| waiting).collect()
+    /// The first receive that waits at a host, if they are few.
+    pub(super) fn first_posted(&self, lines: &Lines) -> Option<u32> {
+        (!lines.posted.is_long())
+            .then(|| self.posted.slots.get(lines.posted.head as usize).map(|slot| slot.0.op))?
     }
 }

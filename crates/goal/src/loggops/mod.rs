@@ -8,13 +8,13 @@
 //! | S | the longest message that is sent at once; the sender of a longer one waits for the receive |
 //!
 //! A host has a clock a CPU, and a clock an interface and direction, all 0 at first. An event that finds them later than itself
-//! waits in a lane, where those wait that need the same; only the first of them is in the queue of events, so that
-//! a crowd costs no more than the same events one by one.
+//! waits in a lane, where those wait that need the same; only the first of them is looked at, so that a crowd costs no more than
+//! the same events one by one.
 //!
-//! By nicety's own rules hosts share nothing but messages, which take at least L. So time is cut into windows no longer than L,
-//! and in a window each host's events happen one behind the other, without a look at other hosts: no order of all events has
-//! to be kept, and hosts can be spread over threads. By the rules of LogGOPSim ([`Rules::LogGopSim`]), and where L is 0, one
-//! heap orders the events of all hosts.
+//! By nicety's own rules hosts share nothing but messages, which take o + L, and the news that a long one was taken, which takes
+//! L. So time is cut into windows no longer than that, and in a window each host's events happen one behind the other, without a
+//! look at other hosts: no order of all events has to be kept, and hosts can be spread over threads. By the rules of
+//! LogGOPSim ([`Rules::LogGopSim`]), and where L is 0, one heap orders the events of all hosts.
 
 mod costs;
 mod engine;
@@ -23,6 +23,9 @@ mod host;
 mod matching;
 mod radix;
 mod stuck;
+mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use costs::{NotWhole, Parameters, Rules};
 pub use engine::Counts;
@@ -92,7 +95,7 @@ fn run_global<const COMPAT: bool>(
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
     let mut shard = Shard::<COMPAT>::new(schedule, costs, Agenda::Global(BinaryHeap::new()));
-    shard.begin();
+    (0..schedule.ranks()).for_each(|host| shard.begin(host));
     let mut next_look = LOOK_EVERY;
     loop {
         let Agenda::Global(heap) = &mut shard.agenda else { unreachable!("it was made so") };
@@ -111,14 +114,21 @@ fn run_windows(
     costs: Costs,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
-    let bits = costs.latency.ilog2();
-    let mut shard = Shard::<false>::new(schedule, costs, Agenda::Windows(Radix::new(), bits));
-    shard.begin();
+    let width = costs.lookahead(schedule);
+    let mut shard = Shard::<false>::new(schedule, costs, Agenda::Windows(Radix::new(), width));
+    // Each host's first events happen at once, so that those of all hosts are never there together.
+    for host in 0..schedule.ranks() {
+        shard.begin(host);
+        shard.run_host(host, 0);
+    }
     let mut next_look = LOOK_EVERY;
     let mut hosts = Vec::new();
-    while let Some(window) = shard.next_window() {
+    while shard.endless.is_none()
+        && let Some(window) = shard.next_window()
+    {
         hosts = shard.take_hosts(hosts);
-        for (_, host) in &hosts {
+        for (at, (_, host)) in hosts.iter().enumerate() {
+            shard.prefetch(&hosts, at);
             shard.run_host(*host, window);
             if shard.counts.steps >= next_look {
                 next_look = shard.counts.steps + LOOK_EVERY;
@@ -159,5 +169,5 @@ fn finished<const COMPAT: bool>(shard: &Shard<'_, COMPAT>) -> Result<Finished, F
     debug_assert!(COMPAT || is_over);
     let tick_ps = if COMPAT { 1000 } else { 1 };
     let finish_ps = shard.hosts.iter().map(|host| host.finish().saturating_mul(tick_ps)).collect();
-    Ok(Finished { finish_ps, counts: shard.counts })
+    Ok(Finished { finish_ps, counts: shard.counts() })
 }

@@ -20,11 +20,10 @@ pub struct Stuck {
 
 impl Stuck {
     pub(super) fn find<const COMPAT: bool>(shard: &Shard<'_, COMPAT>) -> Option<Stuck> {
-        let mut stuck = Stuck { counts: shard.counts, ..Stuck::default() };
+        let mut stuck = Stuck { counts: shard.counts(), ..Stuck::default() };
         for (rank, host) in (0..).zip(&shard.hosts) {
-            let unexpected = host.matching.unexpected.all(&shard.waiting);
+            let (posted, unexpected) = shard.matching.left(&host.lines);
             stuck.sends.extend(unexpected.iter().map(|message| (message.source, message.op)));
-            let posted = host.matching.posted.all(&shard.waiting);
             stuck.receives.extend(posted.iter().map(|receive| (rank, receive.op)));
         }
         stuck.waiting = shard.remaining.iter().filter(|left| **left > 0).count() as u64;

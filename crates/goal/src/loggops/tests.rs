@@ -1,0 +1,83 @@
+//! A run by windows is that of one heap to the last bit: the order of hosts in a window cannot matter.
+
+use super::costs::Costs;
+use super::{Parameters, run_global, run_windows};
+use crate::schedule::{ANY, Builder, Kind, Op, Schedule};
+use nicety_types::{Duration, Gap};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A message: from, to, bytes; the places of both sides; whether its receive takes any source, and any tag; how far back is what
+/// each side waits for.
+type Step = (u32, u32, u64, [(u8, u8); 2], [bool; 2], [u8; 2]);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let place = || prop_oneof![3 => Just((0, 0)), 1 => (0..3_u8, 0..2_u8)];
+    let wild = || proptest::bool::weighted(0.2);
+    vec((0..5_u32, 0..5_u32, 0..3000_u64, [place(), place()], [wild(), wild()], any::<[u8; 2]>()), 0..80)
+}
+
+/// All that two ranks exchange has one tag, so that they meet in order, and wildcards change who meets whom.
+fn schedule(ranks: u32, steps: &[Step]) -> Schedule {
+    let mut ops: Vec<Vec<(Op, Option<u32>)>> = vec![Vec::new(); ranks as usize];
+    for (from, to, size, places, [any_source, any_tag], back) in steps {
+        let (from, to) = (from % ranks, to % ranks);
+        let send = Op::new(Kind::Send, *size, to, 0);
+        let recv =
+            Op::new(Kind::Recv, *size, if *any_source { ANY } else { from }, if *any_tag { ANY } else { 0 });
+        for ((rank, mut op), ((cpu, nic), back)) in
+            [(from, send), (to, recv)].into_iter().zip(places.iter().zip(back))
+        {
+            (op.cpu, op.nic) = (*cpu, *nic);
+            let own = &mut ops[rank as usize];
+            // Receives wait for nothing, so that none of them can be waited for by its own message.
+            let first = own.len().checked_sub(1 + usize::from(*back % 4)).filter(|_| op.kind == Kind::Send);
+            own.push((op, first.map(|first| first as u32)));
+            let last = own.len() as u32 - 1;
+            own.push((Op::new(Kind::Calc, size % 777, 0, 0).on_cpu(*cpu), Some(last)));
+        }
+    }
+    let mut builder = Builder::new();
+    for rank in ops {
+        for (op, _) in &rank {
+            builder.push(*op);
+        }
+        for (then, (_, first)) in (0..).zip(rank) {
+            if let Some(first) = first {
+                builder.depend(first, then, then % 5 == 0);
+            }
+        }
+        builder.end_rank();
+    }
+    builder.finish()
+}
+
+proptest! {
+    #[test]
+    fn windows_are_as_one_heap(
+        ranks in 1..6_u32,
+        steps in steps(),
+        times in (1..4000_u64, 0..2000_u64, 0..2000_u64),
+        eager in prop_oneof![Just(0_u64), Just(1500), Just(1 << 20)],
+    ) {
+        let schedule = schedule(ranks, &steps);
+        let parameters = Parameters {
+            latency: Duration::from_ps(times.0),
+            overhead: Duration::from_ps(times.1),
+            gap: Duration::from_ps(times.2),
+            gap_per_byte: Gap::new(times.0 % 7, 3),
+            overhead_per_byte: Gap::new(times.1 % 5, 2),
+            eager_bytes: eager,
+        };
+        let costs = Costs::own(&parameters);
+        let windows = run_windows(&schedule, costs, &mut |_| true);
+        let heap = run_global::<false>(&schedule, costs, &mut |_| true);
+        let times = |run: Result<super::Finished, super::Failure>| match run {
+            Ok(run) => Ok((run.finish_ps, run.counts.operations, run.counts.messages)),
+            // Wildcards may have taken the message of another receive.
+            Err(super::Failure::Stuck(stuck)) => Err((stuck.sends, stuck.receives, stuck.waiting)),
+            Err(other) => panic!("{other:?}"),
+        };
+        prop_assert_eq!(times(windows), times(heap));
+    }
+}
