@@ -329,7 +329,7 @@ def test_a_host_is_used_by_its_own_program_only() -> None:
     [
         ({"nodes": 3}, "a pair has 2 nodes, not 3"),
         ({"nodes": -1}, "nodes is a whole number from 0 to"),
-        ({"topology": "ring"}, "no topology 'ring'; there are: pair, star, fat-tree, torus, alone"),
+        ({"topology": "rink"}, "no topology 'rink'; there are: pair, star, fat-tree, torus, ring, alone"),
         ({"topology": "fat-tree:35"}, "write fat-tree:34 or fat-tree:36"),
         ({"topology": "fat-tree:4:2", "nodes": 9}, "holds 8 nodes, not 9"),
         ({"topology": "torus:4x4x4", "nodes": 8}, "has 64 nodes, not 8; write nodes = 64, or topology torus:2x2x2"),

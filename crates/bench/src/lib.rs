@@ -171,6 +171,9 @@ pub struct Manifest {
     pub pattern: String,
     /// The topology.
     pub topology: String,
+    /// The flow control of the network, as given, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_control: Option<String>,
     /// Background noise on the hosts' CPUs, as given.
     pub noise: Option<String>,
     /// The faults of the network, as given, if there are any.
@@ -361,7 +364,8 @@ fn measure(
 ) -> Result<Report, Error> {
     let (environment, printed) = &Printed::count(environment);
     let benchmark = request.benchmark;
-    let Resolved { cards, peer, pattern, nodes, puts, topology, noise, faults } = request.resolve()?;
+    let Resolved { cards, peer, pattern, nodes, puts, topology, flow_control, noise, faults } =
+        request.resolve()?;
     let mut handlers: Vec<Vec<Loaded>> = Vec::new();
     for Chosen { card, modes, .. } in &cards {
         let answering = answering(card, peer.as_ref(), pattern);
@@ -384,6 +388,7 @@ fn measure(
                 let recorded = recorded.filter(|_| rows.is_empty());
                 let cluster = ClusterConfig {
                     topology,
+                    flow_control,
                     noise,
                     faults: faults.clone(),
                     seed: request.seed,
@@ -441,6 +446,7 @@ fn measure(
             overrides: request.overrides.clone(),
             pattern: pattern.to_string(),
             topology: topology.to_string(),
+            flow_control: request.flow_control.clone(),
             noise: request.noise.clone(),
             faults: request.faults.clone(),
             puts: cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put)).then_some(puts),

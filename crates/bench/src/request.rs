@@ -3,7 +3,7 @@
 use super::rdma::{ANSWER, Addressing, Memory, Notification, Puts};
 use super::{Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
-use nicety::{Error, Faults, Noise, Topology, faults};
+use nicety::{Error, Faults, FlowControl, Noise, Topology, faults, flow};
 use nicety_nic::SpinSpec;
 use nicety_nic::apenet::ApenetSpec;
 use schemars::JsonSchema;
@@ -53,8 +53,12 @@ fn default_pattern() -> String {
 
 /// The documentation of `topology` in requests.
 pub(crate) const TOPOLOGY: &str = "How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in \
-    fat-tree:36, or `fat-tree:PORTS:LEVELS:ROUTING`; or `torus:XxYxZ`, as in torus:4x4x4. Default: what so many hosts \
-    need.";
+    fat-tree:36, or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many \
+    hosts need.";
+/// The documentation of `flow_control` in requests.
+pub(crate) const FLOW: &str = "What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop \
+    packets; or `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or \
+    pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.";
 /// The documentation of `noise` in requests.
 pub(crate) const NOISE: &str = "Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and \
     ,rank=N for one host.";
@@ -111,6 +115,10 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
     pub topology: Option<String>,
+    /// Flow control of the network.
+    #[serde(default)]
+    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
+    pub flow_control: Option<String>,
     /// Background noise.
     #[serde(default)]
     #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
@@ -189,6 +197,7 @@ pub(super) struct Resolved {
     pub(super) nodes: u32,
     pub(super) puts: Puts,
     pub(super) topology: Topology,
+    pub(super) flow_control: FlowControl,
     pub(super) noise: Option<Noise>,
     pub(super) faults: Faults,
 }
@@ -208,6 +217,7 @@ impl Request {
             overrides: Vec::new(),
             pattern: default_pattern(),
             topology: None,
+            flow_control: None,
             noise: None,
             faults: None,
             seed: default_seed(),
@@ -237,6 +247,7 @@ impl Request {
         let pattern: Pattern = self.pattern.parse()?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
         let faults = self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default();
+        let flow_control = self.flow_control.as_deref().map(flow::parse).transpose()?.unwrap_or_default();
         let topology = match &self.topology {
             Some(name) => name.parse()?,
             None if self.loopback => Topology::Alone,
@@ -305,6 +316,7 @@ impl Request {
                     _ => format!("{takes}: {}", error.of_options(false)),
                 })
             })?;
+            flow::check(flow_control, topology, nodes, card)?;
             if card.spec.of::<SpinSpec>().is_err() {
                 continue;
             }
@@ -327,7 +339,7 @@ impl Request {
                 ));
             }
         }
-        Ok(Resolved { cards, peer, pattern, nodes, puts, topology, noise, faults })
+        Ok(Resolved { cards, peer, pattern, nodes, puts, topology, flow_control, noise, faults })
     }
 }
 

@@ -103,7 +103,8 @@ const COMMON: &str = "NetworkOptions";
 fn common(schemas: &[(String, Value)]) -> Value {
     let (_, whole) = schemas.iter().find(|(name, _)| name == "MessagesOptions").expect("the first benchmark");
     let field = |name: &str| (name.to_owned(), whole["properties"][name].clone());
-    let fields: Map<String, Value> = ["topology", "noise", "faults", "seed"].map(field).into_iter().collect();
+    let fields: Map<String, Value> =
+        ["topology", "flow_control", "noise", "faults", "seed"].map(field).into_iter().collect();
     json!({ "description": "The network of a run, and what is random in it.", "properties": fields })
 }
 

@@ -195,7 +195,8 @@ fn impossible_combinations_name_a_remedy() {
     assert_eq!(
         wrong,
         Error::Input(
-            "no topology 'stra'; there are: pair, star, fat-tree, torus, alone; did you mean star?".into()
+            "no topology 'stra'; there are: pair, star, fat-tree, torus, ring, alone; did you mean star?"
+                .into()
         )
     );
     assert!(matches!(refused(2, &["switch.buffer=0"]), text if text.contains("switch.buffer")));

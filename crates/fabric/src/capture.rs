@@ -4,9 +4,9 @@
 //! [captured](crate::Network::capture). A node's taps share a budget of memory, so that what is kept does not depend on
 //! shards; the packets after the first that does not fit are counted.
 
-use crate::faults::Place;
+use crate::faults::{LostPacket, Place};
 use crate::transit::Transit;
-use crate::{Channel, Label};
+use crate::{Cause, Channel, Label, Packet};
 use nicety_types::{Duration, Segment, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,12 +19,21 @@ const LONGEST: u64 = 1 << 18;
 pub struct Fate {
     /// It does not arrive.
     pub lost: bool,
+    /// Why it was dropped, if it was: among the packets that a node has dropped.
+    pub dropped: Option<Cause>,
     /// Bits were flipped. Its bytes are the damaged ones, except on a link that checks packets, which has them as they were sent.
     pub damaged: bool,
     /// It was on the link before: the link has sent it again, or the network has duplicated it.
     pub again: bool,
     /// Its delay beyond the link's latency.
     pub late: Duration,
+}
+
+impl Fate {
+    /// A packet that was dropped.
+    const fn of_drop(cause: Cause) -> Fate {
+        Fate { lost: false, dropped: Some(cause), damaged: false, again: false, late: Duration::ZERO }
+    }
 }
 
 /// A packet that a link carried.
@@ -46,13 +55,15 @@ pub struct Captured<'c> {
     pub length: u64,
 }
 
-/// The packets that one direction of a link carried.
+/// The packets that one direction of a link carried, or that a node has dropped.
 #[derive(Clone, Debug)]
 pub struct CapturedLink {
     /// The node where it begins.
     pub from: Place,
     /// The node where it ends.
     pub to: Place,
+    /// Whether these are the packets that the node `from` has dropped, and no link's.
+    pub dropped: bool,
     /// Packets that were not kept, because the node's budget of memory was used up.
     pub left_out: u64,
     rows: Vec<Row>,
@@ -116,15 +127,31 @@ pub(crate) struct Tap {
 
 impl Tap {
     pub(crate) fn new((from, to): (Place, Place), left: Rc<Cell<u64>>) -> Tap {
-        let link = CapturedLink { from, to, left_out: 0, rows: Vec::new(), bytes: Vec::new() };
+        let link =
+            CapturedLink { from, to, dropped: false, left_out: 0, rows: Vec::new(), bytes: Vec::new() };
         Tap { left, link: RefCell::new(link) }
     }
 
+    /// A tap for the packets that a node drops.
+    pub(crate) fn of_drops(at: Place, left: Rc<Cell<u64>>) -> Rc<Tap> {
+        let tap = Tap::new((at, at), left);
+        tap.link.borrow_mut().dropped = true;
+        Rc::new(tap)
+    }
+
     /// A packet's first byte goes out at `time`.
-    #[cold]
     pub(crate) fn keep(&self, packet: &Transit, time: Time, fate: Fate) {
+        self.keep_packet(packet.packet(), packet.channel, time, fate);
+    }
+
+    /// A packet is dropped.
+    pub(crate) fn keep_dropped(&self, packet: &Packet, lost: LostPacket) {
+        self.keep_packet(packet, packet.channel, lost.time, Fate::of_drop(lost.cause));
+    }
+
+    #[cold]
+    fn keep_packet(&self, packet: &Packet, channel: Channel, time: Time, fate: Fate) {
         let link = &mut *self.link.borrow_mut();
-        let (channel, packet) = (packet.channel, packet.packet());
         let header = packet.header.as_slice();
         let most = LONGEST - header.len() as u64;
         let real = || {

@@ -17,10 +17,12 @@
 //! of every path is a card: no cycle of waiting can form, so a fat tree cannot deadlock, however small its
 //! buffers.
 
+use crate::ethernet::Plan;
+use crate::link::planned_link;
 use crate::topology::card;
 use crate::{
     Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
-    TopologyError, Transit, link,
+    TopologyError, Transit,
 };
 use nicety_kernel::World;
 use nicety_types::NodeId;
@@ -202,7 +204,7 @@ impl FatTree {
         shape: Shape,
         world: &mut World<Symbol>,
         hosts: &[(NodeId, LinkSpec)],
-        spec: &NetworkSpec,
+        (spec, plan): (&NetworkSpec, Option<Plan>),
     ) -> (Vec<Port>, Vec<Switch>) {
         let terminal = |node| Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
         // Switches by level and, in a level, by subtree and plane.
@@ -214,7 +216,7 @@ impl FatTree {
         let mut ports = Vec::with_capacity(hosts.len());
         for (rank, host) in (0..).zip(hosts) {
             let leaf = (rank / shape.below(0)) as usize;
-            let (near, far) = link(world, card(host), terminal(levels[0][leaf]), host.1);
+            let (near, far) = planned_link(world, (card(host), terminal(levels[0][leaf])), host.1, plan);
             ports.push(Port::new(near));
             ends[0][leaf].push(far);
         }
@@ -225,7 +227,8 @@ impl FatTree {
                 for up in 0..shape.half {
                     let above = shape.parent(level, subtree) * shape.planes(level + 1) + plane + up * planes;
                     let (lower, upper) = (levels[l][index as usize], levels[l + 1][above as usize]);
-                    let (near, far) = link(world, terminal(lower), terminal(upper), spec.link);
+                    let (near, far) =
+                        planned_link(world, (terminal(lower), terminal(upper)), spec.link, plan);
                     ends[l][index as usize].push(near);
                     ends[l + 1][above as usize].push(far);
                 }
@@ -310,6 +313,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// The most links of a switch.
+    pub(crate) fn links(self) -> u64 {
+        2 * self.half
+    }
+
     /// How many hosts a subtree of this level has places for; at the top, as many as there can be.
     fn below(self, level: u32) -> u64 {
         if level == self.top { u64::MAX } else { self.half.saturating_pow(level + 1) }

@@ -6,13 +6,16 @@
 //!   the other end. [`pair`] is both at once.
 //! - [`LinkProtocol`] is for links with bit errors: a checksum of each packet, and resending.
 //! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
+//! - [`FlowControl`] says what keeps buffers from overflowing: credits, as above; nothing, so that switches drop packets; or
+//!   pauses (IEEE 802.1Qbb).
 //! - [`Faults`] are injected on links, by chance or by script.
-//! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels, and a [`Torus`]
-//!   has a router at every host.
+//! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels, a [`Ring`]
+//!   closes a circle, and a [`Torus`] has a router at every host.
 //! - [`Network::capture`] keeps the packets that links carry.
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
 
 mod capture;
+mod ethernet;
 mod fat_tree;
 mod faults;
 mod lane;
@@ -23,6 +26,7 @@ mod packet;
 mod parcel;
 mod port;
 mod protocol;
+mod ring;
 mod routing;
 mod switch;
 mod topology;
@@ -30,6 +34,9 @@ mod torus;
 mod transit;
 
 pub use capture::{Captured, CapturedLink, Fate};
+pub use ethernet::{
+    Alpha, Buffering, Drops, FlowControl, Pause, PauseSpec, PausedRing, Per, QueueStatistics,
+};
 pub use fat_tree::{FatTree, UpRouting};
 pub use faults::{
     Cause, FaultStatistics, Faults, FaultsError, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates,
@@ -41,6 +48,7 @@ pub use packet::{Channel, HeaderBytes, Label, Packet, Symbol};
 pub use parcel::Parcel;
 pub use port::{LinkSpec, Port, Turn, pair};
 pub use protocol::{BitErrorRate, LinkProtocol, Resend};
+pub use ring::Ring;
 pub use routing::{Route, Routing, RoutingTable};
 pub use switch::{Switch, SwitchSpec};
 pub use topology::{Network, NetworkSpec, Topology, TopologyError};

@@ -1,7 +1,8 @@
 //! Links: two wires between two nodes, and each end's view of the other.
 
 use crate::capture::{Fate, Tap};
-use crate::faults::{Faults, Injector, Place, Verdict};
+use crate::ethernet::{Pause, Plan};
+use crate::faults::{Cause, Faults, Injector, Place, Verdict};
 use crate::protocol::{Course, Framing, Resending};
 use crate::transit::{Span, Transit};
 use crate::{Channel, LinkSpec, Symbol};
@@ -111,6 +112,11 @@ impl Line {
         self.wire.min_latency()
     }
 
+    /// The node at the far end.
+    pub(crate) fn to(&self) -> NodeId {
+        self.wire.to()
+    }
+
     /// Its two ends in a network of so many hosts, `from` being the near one; none where it is inside a node.
     pub(crate) fn direction(&self, from: NodeId, hosts: u32) -> Option<(Place, Place)> {
         (!self.inner).then(|| (Place::of(from, hosts), Place::of(self.wire.to(), hosts)))
@@ -156,7 +162,7 @@ impl Line {
         };
         let intact = faults.duplicates().then(|| Box::new(packet.share()));
         let Verdict { lost, damaged, delay, again } = faults.judge(packet.inside(), start);
-        watch.keep(&packet, start, Fate { lost: lost.is_some(), damaged, late: delay, again: false });
+        watch.keep(&packet, start, Fate { lost: lost.is_some(), damaged, late: delay, ..Fate::default() });
         if lost.is_some() {
             self.lose(&packet, span.tail);
             return Sent::DONE;
@@ -194,6 +200,17 @@ impl Line {
             }
         }
         Sent { again: None, held }
+    }
+
+    /// Sends a pause frame, which takes the wire for so long from `start` on. Damaged it is no better than lost.
+    pub(crate) fn pause(&self, pause: Pause, start: Time, took: Duration) {
+        let verdict = self.faults().map(|faults| (faults, faults.judge_checked(start)));
+        if let Some((faults, verdict)) = verdict
+            && (verdict.lost.is_some() || verdict.damaged)
+        {
+            return faults.failed_transmission(verdict.lost.unwrap_or(Cause::BitErrors), false);
+        }
+        self.wire.send(start + took + self.wire.min_latency(), Symbol::Pause(pause));
     }
 
     /// A packet never comes, whose last byte would at `tail`.
@@ -268,6 +285,8 @@ pub struct LinkEnd {
     pub(crate) further: Vec<(WireTx<Symbol>, WireRx<Symbol>)>,
     /// Whether the link is inside a node, where no fault strikes.
     pub(crate) inner: bool,
+    /// Of a network without credits.
+    pub(crate) plan: Option<Plan>,
 }
 
 /// Joins two nodes by a link, both directions with the latency, gap and header of `spec`.
@@ -276,6 +295,17 @@ pub struct LinkEnd {
 /// When the latency is zero, a buffer holds nothing or there is no virtual channel.
 pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec) -> (LinkEnd, LinkEnd) {
     link_between(world, (a, spec), (b, spec))
+}
+
+/// As [`link`], in a network with this flow control.
+pub(crate) fn planned_link(
+    world: &mut World<Symbol>,
+    (a, b): (Terminal, Terminal),
+    spec: LinkSpec,
+    plan: Option<Plan>,
+) -> (LinkEnd, LinkEnd) {
+    let (a, b) = link(world, a, b, spec);
+    (LinkEnd { plan, ..a }, LinkEnd { plan, ..b })
 }
 
 /// Joins two nodes that differ: each direction has the latency, gap and header of the end that sends, and the
@@ -310,6 +340,7 @@ pub fn link_between(
         incoming,
         further,
         inner: false,
+        plan: None,
     };
     let near = end(a, of_a, b, Framing::of(&of_b), (a_to_b, a_from_b), further_a);
     (near, end(b, of_b, a, Framing::of(&of_a), (b_to_a, b_from_a), further_b))
@@ -348,5 +379,6 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
         incoming,
         further,
         inner: false,
+        plan: None,
     }
 }

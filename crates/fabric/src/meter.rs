@@ -1,5 +1,6 @@
 //! Counters of ports.
 
+use crate::ethernet::QueueStatistics;
 use crate::faults::FaultStatistics;
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
@@ -61,6 +62,8 @@ pub struct NetworkStatistics {
     pub hosts: Vec<PortStatistics>,
     /// The switches, or the hosts' routers; none where hosts are joined directly.
     pub switches: Vec<SwitchStatistics>,
+    /// The use of ports where there are no credits: those of hosts by rank, and of switches in their order.
+    pub queues: Vec<QueueStatistics>,
     /// The effects of faults, for each direction of a link that can have any.
     pub faults: Vec<FaultStatistics>,
 }

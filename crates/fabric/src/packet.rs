@@ -1,6 +1,6 @@
 //! Packets and the other symbols of a link.
 
-use crate::{Parcel, Transit};
+use crate::{Parcel, Pause, Transit};
 use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
 use std::fmt;
 
@@ -140,6 +140,8 @@ pub enum Symbol {
     },
     /// A lost packet of this virtual channel, which takes no slot.
     Lost(u8),
+    /// A pause frame, whole.
+    Pause(Pause),
     /// The launcher's: a program has reached a barrier, or may leave it.
     Barrier,
 }

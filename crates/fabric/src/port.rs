@@ -1,6 +1,7 @@
 //! A node's end of a link.
 
 use crate::capture::Tap;
+use crate::ethernet::{LEAST, Pause, Station};
 use crate::faults::{Faults, Injector, Place};
 use crate::link::{Held, Incoming, Line, Use};
 use crate::meter::{Meter, PortStatistics};
@@ -64,23 +65,76 @@ impl Turn {
 /// channel. They share the serialiser, which takes packets in the order in which they are launched.
 pub struct Port {
     sim: Sim,
-    /// The transmit path.
-    spec: LinkSpec,
-    /// Of packets sent and received.
-    framing: [Framing; 2],
     /// Packets that the buffer at this end holds.
     buffer: u32,
-    link: RefCell<Stream>,
+    transmit: Rc<Transmit>,
     /// Of the first virtual channel.
     credits: Credits,
     /// The other virtual channels.
     further: Vec<Further>,
-    outgoing: Line,
-    incoming: WireRx<Symbol>,
+    incoming: Incomings,
     /// Packets in this end's buffers.
     in_buffer: Cell<u32>,
-    meter: Meter,
     recorder: Recorder,
+}
+
+/// The receiving side of a port.
+enum Incomings {
+    /// Brings packets and credits.
+    Wire(WireRx<Symbol>),
+    /// Of a network without credits.
+    Station(Rc<Station>),
+}
+
+/// The transmit path of a port.
+pub(crate) struct Transmit {
+    spec: LinkSpec,
+    /// Of packets sent and received.
+    framing: [Framing; 2],
+    /// The least bytes of a packet on the wire.
+    least: u64,
+    link: RefCell<Stream>,
+    outgoing: RefCell<Line>,
+    meter: Meter,
+}
+
+impl Transmit {
+    /// When the link's serialiser is free again.
+    pub(crate) fn free(&self) -> Time {
+        self.link.borrow().free()
+    }
+
+    /// Time per byte on the wire.
+    pub(crate) fn gap(&self) -> Gap {
+        self.spec.gap
+    }
+
+    /// The node at the far end.
+    pub(crate) fn to(&self) -> NodeId {
+        self.outgoing.borrow().to()
+    }
+
+    /// Bytes on the wire of a packet with this payload that goes out.
+    fn bytes(&self, payload: u64) -> u64 {
+        self.framing[0].bytes(payload).max(self.least)
+    }
+
+    /// Bytes on the wire of a packet with this payload that has come.
+    pub(crate) fn received(&self, payload: u64) -> u64 {
+        self.framing[1].bytes(payload).max(self.least)
+    }
+
+    /// Counts a packet of so many bytes that has come, with so many in the buffer then.
+    pub(crate) fn meter(&self, bytes: u64, in_buffer: u32) {
+        self.meter.received(bytes, in_buffer);
+    }
+
+    /// Sends a pause frame, behind the packet that is being sent.
+    pub(crate) fn pause(&self, pause: Pause, now: Time) {
+        let took = self.spec.gap.cover(LEAST);
+        let start = self.link.borrow_mut().occupy(now, took);
+        self.outgoing.borrow().pause(pause, start, took);
+    }
 }
 
 /// A virtual channel beside the first, whose credits have wires of their own.
@@ -115,20 +169,33 @@ async fn take_credits(credits: Credits, incoming: Rc<WireRx<Symbol>>) {
 impl Port {
     /// A card's port at this end of a link.
     pub fn new(end: LinkEnd) -> Port {
-        let (sim, slots) = (end.sim.clone(), end.far.buffer);
+        let (sim, slots, plan) = (end.sim.clone(), end.far.buffer, end.plan);
         let (spec, framing_in, buffer) = (end.spec, end.framing_in, end.buffer);
-        let (outgoing, Incoming { packets: incoming, credits: further }) = Line::of(end);
-        Port {
+        let (outgoing, Incoming { packets, credits: further }) = Line::of(end);
+        let transmit = Rc::new(Transmit {
             spec,
             framing: [Framing::of(&spec), framing_in],
-            buffer,
+            least: if plan.is_some() { LEAST } else { 0 },
             link: RefCell::new(Stream::new(spec.latency, spec.gap, Stage::LINK, Stage::LINK_QUEUED)),
+            outgoing: RefCell::new(outgoing),
+            meter: Meter::default(),
+        });
+        let incoming = match plan {
+            None => Incomings::Wire(packets),
+            Some(plan) => {
+                let station = Station::new(&sim, transmit.clone(), plan, buffer);
+                // The wire keeps the handler; no credits come by it.
+                drop(packets.handle(station.clone(), 0));
+                Incomings::Station(station)
+            }
+        };
+        Port {
+            buffer,
+            transmit,
             credits: Credits::new(&sim, u64::from(slots)),
             further: further.into_iter().map(|incoming| Further::new(&sim, slots, incoming)).collect(),
-            outgoing,
             incoming,
             in_buffer: Cell::new(0),
-            meter: Meter::default(),
             recorder: Recorder::off(),
             sim,
         }
@@ -136,7 +203,7 @@ impl Port {
 
     /// Has packets and the use of the link recorded, where such rows are kept.
     pub fn record(&mut self, recorder: &Recorder) {
-        self.link.get_mut().record(recorder, Resource::LINK);
+        self.transmit.link.borrow_mut().record(recorder, Resource::LINK);
         self.recorder = recorder.clone();
     }
 
@@ -147,12 +214,12 @@ impl Port {
 
     /// When the link's serialiser is free again.
     pub fn free(&self) -> Time {
-        self.link.borrow().free()
+        self.transmit.free()
     }
 
     /// How long the serialiser has been occupied.
     pub fn busy(&self) -> Duration {
-        self.link.borrow().busy()
+        self.transmit.link.borrow().busy()
     }
 
     /// Packets sent and received so far.
@@ -163,11 +230,27 @@ impl Port {
 
     /// The port's counts so far.
     pub fn statistics(&self) -> PortStatistics {
-        self.meter.read()
+        self.transmit.meter.read()
     }
 
     pub(crate) fn meter(&self) -> Meter {
-        self.meter.clone()
+        self.transmit.meter.clone()
+    }
+
+    /// The receiving side, in a network without credits.
+    pub(crate) fn station(&self) -> Option<Rc<Station>> {
+        match &self.incoming {
+            Incomings::Wire(_) => None,
+            Incomings::Station(station) => Some(station.clone()),
+        }
+    }
+
+    /// The wire by which packets and credits come.
+    fn wire(&self) -> &WireRx<Symbol> {
+        match &self.incoming {
+            Incomings::Wire(wire) => wire,
+            Incomings::Station(_) => unreachable!("a network without credits"),
+        }
     }
 
     /// Waits until a packet of this `flight` may start: a credit for the buffer at the other end, its first
@@ -183,6 +266,9 @@ impl Port {
     pub async fn turn_on(&self, channel: u8, flight: Flight) -> Turn {
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
+        if let Incomings::Station(station) = &self.incoming {
+            return self.station_turn(station, Channel::Data(channel), flight).await;
+        }
         let credit = match self.try_credit(channel) {
             Some(credit) => credit,
             None => {
@@ -200,7 +286,7 @@ impl Port {
     /// The credits of a virtual channel, and the wire by which they come.
     fn credits(&self, channel: u8) -> (&Credits, &WireRx<Symbol>) {
         match channel.checked_sub(1) {
-            None => (&self.credits, &self.incoming),
+            None => (&self.credits, self.wire()),
             Some(further) => {
                 let Further { credits, incoming, .. } = &self.further[usize::from(further)];
                 (credits, incoming)
@@ -219,11 +305,22 @@ impl Port {
 
     /// As [`Port::turn`], for a packet of the control channel.
     pub async fn control_turn(&self, flight: Flight) -> Turn {
+        if let Incomings::Station(station) = &self.incoming {
+            return self.station_turn(station, Channel::Control, flight).await;
+        }
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
         self.sim.until(flight.head.max(self.free())).await;
         let (channel, credit) = (Channel::Control, None);
         Turn { flight, channel, credit, granted: asked, waited: self.sim.now().since(ready) }
+    }
+
+    /// The same in a network without credits, where packets of all channels are alike.
+    async fn station_turn(&self, station: &Station, channel: Channel, flight: Flight) -> Turn {
+        let ready = self.sim.now().max(flight.head);
+        station.turn(flight.head).await;
+        let granted = self.sim.now();
+        Turn { flight, channel, credit: None, granted, waited: granted.since(ready) }
     }
 
     /// Puts a packet on the link whose turn it is. Returns the path up to the instant at which its last byte is handed
@@ -241,21 +338,24 @@ impl Port {
         if let Some(credit) = credit {
             credit.forget();
         }
-        let bytes = self.framing[0].bytes(packet.payload.len());
-        let again = self.outgoing.duplicates().then(|| flight.clone());
+        let transmit = &*self.transmit;
+        let bytes = transmit.bytes(packet.payload.len());
+        let outgoing = transmit.outgoing.borrow();
+        let again = outgoing.duplicates().then(|| flight.clone());
         let message = packet.label.message;
-        let (crossed, handed) = self.link.borrow_mut().cross_after(granted, message, bytes, flight);
-        self.meter.sent(bytes, waited, self.busy());
-        let start = Time::from_ps(crossed.head.ps() - self.spec.latency.ps());
+        let (crossed, handed) = transmit.link.borrow_mut().cross_after(granted, message, bytes, flight);
+        transmit.meter.sent(bytes, waited, self.busy());
+        let start = Time::from_ps(crossed.head.ps() - transmit.spec.latency.ps());
         if !packet.is_control() {
             self.recorder.packet_sent(message, packet.label.offset, packet.payload.len(), start);
         }
         let span = Span::of(&crossed);
         let packet = Transit::begin(packet, crossed.path);
-        let sent = self.outgoing.send(packet, span, Use { bytes, occupied: self.spec.gap.cover(bytes) });
+        let sent = outgoing.send(packet, span, Use { bytes, occupied: transmit.spec.gap.cover(bytes) });
+        drop(outgoing);
         if let Some(Held { begin, until, resent }) = sent.held {
-            self.link.borrow_mut().resend(Stage::LINK_RESENT, begin, until);
-            self.meter.resent(resent, self.busy());
+            transmit.link.borrow_mut().resend(Stage::LINK_RESENT, begin, until);
+            transmit.meter.resent(resent, self.busy());
         }
         if let Some((packet, flight)) = sent.again.zip(again) {
             self.repeat(*packet, granted, flight);
@@ -265,25 +365,26 @@ impl Port {
 
     /// The network duplicates a packet, if there is a slot for the copy at the other end.
     fn repeat(&self, packet: Transit, granted: Time, flight: Flight) {
-        if let Channel::Data(channel) = packet.channel {
+        if let (Channel::Data(channel), Incomings::Wire(_)) = (packet.channel, &self.incoming) {
             let Some(credit) = self.try_credit(channel) else { return };
             credit.forget();
         }
-        let bytes = self.framing[0].bytes(packet.bytes);
-        let (crossed, _) = self.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
-        self.meter.sent(bytes, Duration::ZERO, self.busy());
+        let transmit = &*self.transmit;
+        let bytes = transmit.bytes(packet.bytes);
+        let (crossed, _) = transmit.link.borrow_mut().cross_after(granted, packet.message, bytes, flight);
+        transmit.meter.sent(bytes, Duration::ZERO, self.busy());
         let span = Span::of(&crossed);
-        self.outgoing.repeat(packet.retraced(crossed.path), span);
+        transmit.outgoing.borrow().repeat(packet.retraced(crossed.path), span);
     }
 
     /// Injects faults on the transmit path, where `faults` has any for it, in a network of so many hosts.
     pub(crate) fn inject(&mut self, faults: &Faults, hosts: u32) -> Option<Rc<Injector>> {
-        self.outgoing.inject(faults, self.sim.node(), hosts)
+        self.transmit.outgoing.borrow_mut().inject(faults, self.sim.node(), hosts)
     }
 
     /// Keeps the packets of the transmit path in as much memory as `left` says.
     pub(crate) fn capture(&mut self, left: &Rc<Cell<u64>>, hosts: u32) -> Option<Rc<Tap>> {
-        self.outgoing.capture(left, self.sim.node(), hosts)
+        self.transmit.outgoing.borrow_mut().capture(left, self.sim.node(), hosts)
     }
 
     /// The node whose end it is.
@@ -293,17 +394,21 @@ impl Port {
 
     /// The two ends of the transmit path; none where it is inside the node.
     pub(crate) fn direction(&self, hosts: u32) -> Option<(Place, Place)> {
-        self.outgoing.direction(self.sim.node(), hosts)
+        self.transmit.outgoing.borrow().direction(self.sim.node(), hosts)
     }
 
     /// The next packet that has come, whole. Takes the credits that come between packets. One of the control channel has
     /// no slot to be freed.
     pub async fn receive(&self) -> Parcel {
+        let incoming = match &self.incoming {
+            Incomings::Wire(wire) => wire,
+            Incomings::Station(station) => return station.receive().await,
+        };
         loop {
             if self.credits.waiting() > 0 {
-                self.incoming.wait_for_units();
+                incoming.wait_for_units();
             }
-            let symbol = match self.incoming.next().await {
+            let symbol = match incoming.next().await {
                 Arrived::Message(symbol) => symbol,
                 Arrived::Units(slots) => {
                     self.credits.release(slots);
@@ -315,11 +420,14 @@ impl Port {
                     if !packet.is_control() {
                         self.in_buffer.set(self.in_buffer.get() + 1);
                     }
-                    let bytes = self.framing[1].bytes(packet.payload.len());
-                    self.meter.received(bytes, self.in_buffer.get());
+                    let bytes = self.transmit.received(packet.payload.len());
+                    self.transmit.meter(bytes, self.in_buffer.get());
                     return packet;
                 }
-                Symbol::Lost(channel) => self.outgoing.credit(channel, self.sim.now()),
+                Symbol::Lost(channel) => {
+                    self.transmit.outgoing.borrow().credit(channel, self.sim.now());
+                }
+                Symbol::Pause(_) => unreachable!("a pause in a network with credits"),
                 Symbol::Head { .. } => unreachable!("cards are given whole packets"),
                 Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
             }
@@ -336,8 +444,11 @@ impl Port {
     /// # Panics
     /// When the link has no such channel.
     pub fn free_slot_on(&self, channel: u8) {
+        if let Incomings::Station(station) = &self.incoming {
+            return station.free_slot();
+        }
         self.in_buffer.set(self.in_buffer.get() - 1);
-        self.outgoing.credit(channel, self.sim.now());
+        self.transmit.outgoing.borrow().credit(channel, self.sim.now());
     }
 }
 

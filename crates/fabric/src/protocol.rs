@@ -193,7 +193,7 @@ impl Resending {
                 }
             };
             let damaged = cause == Cause::BitErrors;
-            keep(packet, begin, Fate { lost: !damaged, damaged, again: resent > 0, late: Duration::ZERO });
+            keep(packet, begin, Fate { lost: !damaged, damaged, again: resent > 0, ..Fate::default() });
             if let Some(faults) = faults {
                 faults.failed_transmission(cause, resent < self.resend.retries);
             }

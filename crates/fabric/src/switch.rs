@@ -18,16 +18,18 @@
 //! where a packet waits for it: otherwise credits are collected only when those at hand have been used.
 
 use crate::capture::Tap;
+use crate::ethernet;
+use crate::ethernet::{LEAST, Pause};
 use crate::faults::{Faults, Injector, Place};
 use crate::lane::{InputBuffer, Lane, Memory, Waiting};
-use crate::link::{Held, Line, Sent, Use};
+use crate::link::{Held, Incoming, Line, Sent, Use};
 use crate::meter::SwitchStatistics;
 use crate::protocol::Framing;
 use crate::transit::{Span, Trace, Transit};
 use crate::{Channel, LinkEnd, PortStatistics, Route, Routing, Symbol};
 use nicety_kernel::{Handler, Preparation, Sim, Units, WireRx, prefetch};
 use nicety_types::{Account, Duration, Gap, NodeId, Occupancy, Recorder, Resource, Stage, Time};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -44,11 +46,31 @@ pub struct SwitchSpec {
 
 /// A switch of the network; it works by itself, and this handle reads its state.
 pub struct Switch {
-    inside: Rc<Inside>,
+    inside: Rc<dyn Works>,
     level: u32,
     index: u32,
     /// The names of a router's ports; a switch has numbers.
     names: Arc<[&'static str]>,
+}
+
+/// A switch at work, with credits or without.
+pub(crate) trait Works {
+    /// Its node.
+    fn sim(&self) -> &Sim;
+
+    /// Its outputs, by port.
+    fn outputs(&self) -> RefMut<'_, [Output]>;
+
+    /// Whether nothing is in it, and the credits that it spends are back.
+    fn is_idle(&self) -> bool;
+
+    /// The counts of its ports so far.
+    fn statistics(&self) -> Vec<PortStatistics>;
+
+    /// The same as a switch without credits, if it is one.
+    fn ethernet(&self) -> Option<&ethernet::Inside> {
+        None
+    }
 }
 
 struct Inside {
@@ -75,13 +97,13 @@ struct Ports {
 
 /// A port's way out, without its virtual channels. It fills whole lines of the processor's caches.
 #[repr(align(64))]
-struct Output {
-    line: Line,
-    gap: Gap,
+pub(crate) struct Output {
+    pub(crate) line: Line,
+    pub(crate) gap: Gap,
     /// Of packets sent and received.
-    framing: [Framing; 2],
+    pub(crate) framing: [Framing; 2],
     /// The current and the last sender.
-    occupancy: Occupancy<Trace>,
+    pub(crate) occupancy: Occupancy<Trace>,
     sent_packets: u64,
     sent_bytes: u64,
     queued: Duration,
@@ -112,6 +134,10 @@ impl Switch {
         );
         let sim = ends.first().expect("a switch has a link").sim.clone();
         assert!(ends.iter().all(|end| end.sim.node() == sim.node()), "links of different nodes");
+        if let Some(plan) = ends[0].plan {
+            let inside = ethernet::Inside::install(sim, spec.latency, ends, routing, plan);
+            return Switch::of(inside);
+        }
         let channels = ends.iter().map(|end| usize::from(end.spec.channels)).max().unwrap_or(0);
         let ports = RefCell::new(Ports::with_capacity(ends.len(), channels));
         let inside = Rc::new(Inside { sim, latency: spec.latency, routing, ports });
@@ -119,6 +145,10 @@ impl Switch {
             let handle = |channel, wire: WireRx<Symbol>| wire.handle(inside.clone(), number(port, channel));
             inside.ports.borrow_mut().add(end, handle);
         }
+        Switch::of(inside)
+    }
+
+    fn of(inside: Rc<dyn Works>) -> Switch {
         Switch { inside, level: 0, index: 0, names: Arc::new([]) }
     }
 
@@ -134,47 +164,70 @@ impl Switch {
 
     /// The node it is.
     pub fn node(&self) -> NodeId {
-        self.inside.sim.node()
+        self.inside.sim().node()
     }
 
     /// Has the use of its outputs recorded, where such rows are kept.
     pub fn record(&self, recorder: &Recorder) {
         let resource = if self.names.is_empty() { Resource::SWITCH_PORT } else { Resource::ROUTER_PORT };
-        for (number, output) in (0..).zip(&mut self.inside.ports.borrow_mut().outputs) {
+        for (number, output) in (0..).zip(self.inside.outputs().iter_mut()) {
             output.occupancy.record(recorder, resource.numbered(number));
         }
     }
 
     /// The two ends of the transmit paths of its ports, in a network of so many hosts.
     pub(crate) fn directions(&self, hosts: u32) -> Vec<(Place, Place)> {
-        let ports = self.inside.ports.borrow();
-        ports.outputs.iter().filter_map(|output| output.line.direction(self.node(), hosts)).collect()
+        let outputs = self.inside.outputs();
+        outputs.iter().filter_map(|output| output.line.direction(self.node(), hosts)).collect()
     }
 
     /// Injects faults on the transmit paths of its ports, where `faults` has any for them.
     pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
-        let outputs = &mut self.inside.ports.borrow_mut().outputs;
+        let mut outputs = self.inside.outputs();
         outputs.iter_mut().filter_map(|output| output.line.inject(faults, self.node(), hosts)).collect()
     }
 
     /// Keeps the packets of the transmit paths of its ports in as much memory as `left` says.
     pub(crate) fn capture(&self, left: &Rc<Cell<u64>>, hosts: u32) -> Vec<Rc<Tap>> {
-        let outputs = &mut self.inside.ports.borrow_mut().outputs;
+        let mut outputs = self.inside.outputs();
         outputs.iter_mut().filter_map(|output| output.line.capture(left, self.node(), hosts)).collect()
     }
 
     /// Whether its buffers are empty, and the credits that it spends are back.
     pub(crate) fn is_idle(&self) -> bool {
-        let (now, mut ports) = (self.inside.sim.now(), self.inside.ports.borrow_mut());
-        ports.buffers.iter_mut().all(|buffer| buffer.is_empty(now))
-            && ports.lanes.iter().flatten().all(Lane::is_idle)
+        self.inside.is_idle()
+    }
+
+    /// The same as a switch without credits, if it is one.
+    pub(crate) fn ethernet(&self) -> Option<&ethernet::Inside> {
+        self.inside.ethernet()
     }
 
     /// The counts of its ports so far.
     pub fn statistics(&self) -> SwitchStatistics {
         let Switch { level, index, ref names, .. } = *self;
-        let ports = self.inside.ports.borrow().statistics();
+        let ports = self.inside.statistics();
         SwitchStatistics { node: self.node(), level, index, names: names.clone(), ports }
+    }
+}
+
+impl Works for Inside {
+    fn sim(&self) -> &Sim {
+        &self.sim
+    }
+
+    fn outputs(&self) -> RefMut<'_, [Output]> {
+        RefMut::map(self.ports.borrow_mut(), |ports| ports.outputs.as_mut_slice())
+    }
+
+    fn is_idle(&self) -> bool {
+        let (now, mut ports) = (self.sim.now(), self.ports.borrow_mut());
+        ports.buffers.iter_mut().all(|buffer| buffer.is_empty(now))
+            && ports.lanes.iter().flatten().all(Lane::is_idle)
+    }
+
+    fn statistics(&self) -> Vec<PortStatistics> {
+        self.ports.borrow().statistics()
     }
 }
 
@@ -187,6 +240,7 @@ impl Handler<Symbol> for Inside {
             Symbol::Lost(channel) => {
                 self.ports.borrow().outputs[port].line.credit(channel, self.sim.now());
             }
+            Symbol::Pause(_) => unreachable!("a pause in a network with credits"),
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
         }
@@ -286,25 +340,14 @@ impl Ports {
     /// Adds a port at this end of a link; `handle` has the incoming wire of a virtual channel handled.
     fn add(&mut self, end: LinkEnd, handle: impl Fn(u8, WireRx<Symbol>) -> Units<Symbol>) {
         let (size, slots) = (end.buffer, end.far.buffer);
-        let framing = [Framing::of(&end.spec), end.framing_in];
-        let gap = end.spec.gap;
-        let (line, incoming) = Line::of(end);
+        let (output, incoming) = Output::with(end);
         let wires = [incoming.packets].into_iter().chain(incoming.credits);
         let lanes = (0..).zip(wires).map(|(channel, wire)| Lane::new(slots, handle(channel, wire)));
         let rows = self.lanes.len() + self.channels;
         self.lanes.extend(lanes.map(Some));
         self.lanes.resize_with(rows, || None);
         self.buffers.resize_with(rows, || InputBuffer::new(size));
-        self.outputs.push(Output {
-            line,
-            gap,
-            framing,
-            occupancy: Occupancy::new(Stage::LINK, Stage::SWITCH_QUEUED),
-            sent_packets: 0,
-            sent_bytes: 0,
-            queued: Duration::ZERO,
-            resent_packets: 0,
-        });
+        self.outputs.push(output);
     }
 
     /// The row of a port's virtual channel.
@@ -328,12 +371,8 @@ impl Ports {
         let of_port = |(output, buffers): (&Output, &[InputBuffer])| PortStatistics {
             received_packets: buffers.iter().map(|buffer| buffer.packets).sum(),
             received_bytes: buffers.iter().map(|buffer| buffer.bytes).sum(),
-            sent_packets: output.sent_packets,
-            sent_bytes: output.sent_bytes,
-            resent_packets: output.resent_packets,
-            busy: output.occupancy.busy(),
-            queued: output.queued,
             peak_buffer: buffers.iter().map(|buffer| buffer.peak).max().unwrap_or(0),
+            ..output.statistics()
         };
         self.outputs.iter().zip(self.buffers.chunks(self.channels)).map(of_port).collect()
     }
@@ -378,21 +417,66 @@ impl Ports {
         if let Channel::Data(channel) = packet.channel {
             self.lane(to, channel).0.spend();
         }
-        self.outputs[to].send(packet, span, granted, give)
+        let output = &mut self.outputs[to];
+        let bytes = output.framing[0].bytes(packet.bytes);
+        output.send(packet, bytes, span, granted, give)
     }
 }
 
 impl Output {
-    /// As [`Ports::send`], where the packet has its credit.
-    fn send(
+    /// The output of a port at this end of a link, and what comes to it.
+    fn with(end: LinkEnd) -> (Output, Incoming) {
+        let framing = [Framing::of(&end.spec), end.framing_in];
+        let gap = end.spec.gap;
+        let (line, incoming) = Line::of(end);
+        let output = Output {
+            line,
+            gap,
+            framing,
+            occupancy: Occupancy::new(Stage::LINK, Stage::SWITCH_QUEUED),
+            sent_packets: 0,
+            sent_bytes: 0,
+            queued: Duration::ZERO,
+            resent_packets: 0,
+        };
+        (output, incoming)
+    }
+
+    /// The same of a link without credits, and the wire by which packets come.
+    pub(crate) fn of(end: LinkEnd) -> (Output, WireRx<Symbol>) {
+        let (output, incoming) = Output::with(end);
+        (output, incoming.packets)
+    }
+
+    /// The counts of what went out.
+    pub(crate) fn statistics(&self) -> PortStatistics {
+        PortStatistics {
+            sent_packets: self.sent_packets,
+            sent_bytes: self.sent_bytes,
+            resent_packets: self.resent_packets,
+            busy: self.occupancy.busy(),
+            queued: self.queued,
+            ..PortStatistics::default()
+        }
+    }
+
+    /// Sends a pause frame, behind the packet that is being sent.
+    pub(crate) fn pause(&mut self, pause: Pause, now: Time) {
+        let took = self.gap.cover(LEAST);
+        let start = self.occupancy.occupy(now, took);
+        self.line.pause(pause, start, took);
+    }
+
+    /// As [`Ports::send`], for a packet of so many bytes on the wire that has its credit, or needs none.
+    pub(crate) fn send(
         &mut self,
         mut packet: Transit,
+        bytes: u64,
         Span { head, tail, slowest }: Span,
         granted: Time,
         give: impl FnOnce(&Line, Transit, Span, Use) -> Sent,
     ) -> (Time, Option<Box<Transit>>) {
         let Output { line, occupancy, .. } = self;
-        let bytes = self.framing[0].bytes(packet.bytes);
         let occupied = self.gap.cover(bytes);
         let start = occupancy.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
         // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.

@@ -1,12 +1,14 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
 use crate::capture::{CapturedLink, Tap};
-use crate::faults::{Cause, FaultStatistics, Faults, FaultsError, Injector, LostPacket, Place};
-use crate::link::{link_between, loopback};
+use crate::ethernet;
+use crate::ethernet::{FlowControl, PausedRing, Plan, QueueStatistics, Station, ring};
+use crate::faults::{Cause, Faults, FaultsError, Injector, Losses, LostPacket, Place};
+use crate::link::{link_between, loopback, planned_link};
 use crate::meter::{Meter, NetworkStatistics};
 use crate::{
-    Delivery, FatTree, LinkSpec, Port, RouterSpec, RoutingTable, Switch, SwitchSpec, Symbol, Terminal, Torus,
-    link,
+    Delivery, FatTree, LinkSpec, Port, Ring, RouterSpec, RoutingTable, Switch, SwitchSpec, Symbol, Terminal,
+    Torus,
 };
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
@@ -31,6 +33,8 @@ pub enum Topology {
     FatTree(FatTree),
     /// Hosts with routers of their own, in a grid of closed rows.
     Torus(Torus),
+    /// Hosts around switches in a ring.
+    Ring(Ring),
 }
 
 /// The specifications of a network's parts.
@@ -122,13 +126,15 @@ impl Error for TopologyError {}
 
 impl Topology {
     /// The names of all topologies.
-    pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "torus", "alone"];
+    pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "torus", "ring", "alone"];
 
     /// Whether packets from one host to another come in the order in which they were sent, unless a fault delays one.
     pub fn keeps_order(self) -> bool {
         match self {
             Topology::FatTree(tree) => tree.keeps_order(),
-            Topology::Alone | Topology::Pair | Topology::Star | Topology::Torus(_) => true,
+            Topology::Alone | Topology::Pair | Topology::Star | Topology::Torus(_) | Topology::Ring(_) => {
+                true
+            }
         }
     }
 
@@ -162,6 +168,7 @@ impl Topology {
             .topology("fat-tree"),
             Topology::FatTree(tree) => return tree.shape(hosts, spec).map(|_| ()),
             Topology::Torus(torus) => return torus.shape(hosts).map(|_| ()),
+            Topology::Ring(ring) => return ring.check(hosts, spec),
             Topology::Alone | Topology::Pair | Topology::Star => return Ok(()),
         })
     }
@@ -198,7 +205,25 @@ impl Topology {
         hosts: &[(NodeId, LinkSpec)],
         spec: &NetworkSpec,
     ) -> Result<(Vec<Port>, Network), TopologyError> {
+        self.build_with(world, hosts, spec, (FlowControl::Credits, 0))
+    }
+
+    /// As [`Topology::build_for`], with the flow control of a run, for packets with at most so many bytes of payload.
+    ///
+    /// # Errors
+    /// As [`Topology::check`], and when the flow control is none for this network.
+    ///
+    /// # Panics
+    /// As [`Topology::build`].
+    pub fn build_with(
+        self,
+        world: &mut World<Symbol>,
+        hosts: &[(NodeId, LinkSpec)],
+        spec: &NetworkSpec,
+        (flow, payload): (FlowControl, u64),
+    ) -> Result<(Vec<Port>, Network), TopologyError> {
         self.check(hosts.len(), &spec.switch)?;
+        let plan = self.plan(hosts.iter().map(|host| &host.1), spec, (flow, payload))?;
         let mut ports = Vec::with_capacity(hosts.len());
         let mut switches = Vec::new();
         match self {
@@ -213,7 +238,7 @@ impl Topology {
                 let switch = Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
                 let mut ends = Vec::with_capacity(hosts.len());
                 for host in hosts {
-                    let (near, end) = link(world, card(host), switch, host.1);
+                    let (near, end) = planned_link(world, (card(host), switch), host.1, plan);
                     ports.push(Port::new(near));
                     ends.push(end);
                 }
@@ -222,17 +247,57 @@ impl Topology {
             }
             Topology::FatTree(tree) => {
                 let shape = tree.shape(hosts.len(), &spec.switch)?;
-                (ports, switches) = tree.build(shape, world, hosts, spec);
+                (ports, switches) = tree.build(shape, world, hosts, (spec, plan));
             }
             Topology::Torus(torus) => (ports, switches) = torus.build(world, hosts, spec)?,
+            Topology::Ring(ring) => (ports, switches) = ring.build(world, hosts, spec, plan),
         }
         let meters = ports.iter().map(Port::meter).collect();
-        let mut network = Network { hosts: meters, switches, faults: Vec::new(), taps: Vec::new() };
+        let stations = ports.iter().filter_map(Port::station).collect();
+        let mut network = Network { hosts: meters, switches, stations, faults: Vec::new(), taps: Vec::new() };
         let links = hosts.iter().map(|host| &host.1).chain([&spec.link]);
         if links.map(|link| link.protocol).any(|protocol| protocol.has_bit_errors()) {
             network.inject(&Faults::default(), &mut ports).expect("no link is named");
         }
         Ok((ports, network))
+    }
+}
+
+impl Topology {
+    /// Whether hosts with these links can be joined with this flow control, for packets with at most so many bytes of payload.
+    ///
+    /// # Errors
+    /// As [`Topology::build_with`].
+    pub fn check_flow(
+        self,
+        hosts: &[LinkSpec],
+        spec: &NetworkSpec,
+        flow: (FlowControl, u64),
+    ) -> Result<(), TopologyError> {
+        self.check(hosts.len(), &spec.switch)?;
+        self.plan(hosts.iter(), spec, flow).map(drop)
+    }
+
+    fn plan<'l>(
+        self,
+        hosts: impl ExactSizeIterator<Item = &'l LinkSpec> + Clone,
+        spec: &'l NetworkSpec,
+        (flow, payload): (FlowControl, u64),
+    ) -> Result<Option<Plan>, TopologyError> {
+        let between_switches = matches!(self, Topology::FatTree(_) | Topology::Ring(_)).then_some(&spec.link);
+        let links_of_switch = self.switch_links(hosts.len(), &spec.switch)?;
+        let count = hosts.len() as u32;
+        flow.plan((count, payload), hosts.chain(between_switches), &spec.switch, links_of_switch)
+    }
+
+    /// The most links of a switch; none where there are no switches.
+    fn switch_links(self, hosts: usize, spec: &SwitchSpec) -> Result<Option<u64>, TopologyError> {
+        Ok(match self {
+            Topology::Alone | Topology::Pair | Topology::Torus(_) => None,
+            Topology::Star => Some(hosts as u64),
+            Topology::FatTree(tree) => Some(tree.shape(hosts, spec)?.links()),
+            Topology::Ring(ring) => Some(ring.links(hosts) as u64),
+        })
     }
 }
 
@@ -249,6 +314,7 @@ impl fmt::Display for Topology {
             Topology::Star => f.write_str("star"),
             Topology::FatTree(tree) => tree.fmt(f),
             Topology::Torus(torus) => torus.fmt(f),
+            Topology::Ring(ring) => ring.fmt(f),
         }
     }
 }
@@ -263,6 +329,7 @@ impl FromStr for Topology {
             ("pair", "") => return Ok(Topology::Pair),
             ("star", "") => return Ok(Topology::Star),
             ("fat-tree", _) => return FatTree::parse(rest).map(Topology::FatTree),
+            ("ring", _) => return Ring::parse(rest).map(Topology::Ring),
             ("torus", _) => return Torus::parse(rest).map(Topology::Torus),
             _ => {}
         }
@@ -284,6 +351,8 @@ impl FromStr for Topology {
 pub struct Network {
     hosts: Vec<Meter>,
     switches: Vec<Switch>,
+    /// The hosts' ends of their links, in a network without credits.
+    stations: Vec<Rc<Station>>,
     faults: Vec<Rc<Injector>>,
     taps: Vec<Rc<Tap>>,
 }
@@ -315,6 +384,19 @@ impl Network {
         self.taps = ports.iter_mut().filter_map(|port| port.capture(&left[&port.node()], hosts)).collect();
         let of_switch = |switch: &Switch| switch.capture(&left[&switch.node()], hosts);
         self.taps.extend(self.switches.iter().flat_map(of_switch));
+        let drops = |node: NodeId| Tap::of_drops(Place::of(node, hosts), left[&node].clone());
+        for (station, port) in self.stations.iter().zip(ports.iter()) {
+            let tap = drops(port.node());
+            station.tap(tap.clone());
+            self.taps.push(tap);
+        }
+        for switch in &self.switches {
+            if let Some(dropping) = switch.ethernet() {
+                let tap = drops(switch.node());
+                dropping.tap(tap.clone());
+                self.taps.push(tap);
+            }
+        }
     }
 
     /// Takes the packets kept so far: the directions of links that carried any, those of hosts first.
@@ -322,26 +404,45 @@ impl Network {
         self.taps.iter().map(|tap| tap.take()).filter(|link| !link.is_empty()).collect()
     }
 
-    /// Packets that were lost, in the order of time: of each direction of a link the first hundred that were lost by
-    /// chance, and the first hundred that a failure lost.
+    /// What `read` finds in every log of lost packets: of links with faults, of cards and of switches that drop.
+    fn losses<T>(&self, read: impl Fn(&Losses) -> Vec<T>) -> Vec<T> {
+        let of_faults = self.faults.iter().map(|link| read(&link.losses()));
+        let of_stations = self.stations.iter().map(|station| station.losses(&read));
+        let switches = self.switches.iter().filter_map(Switch::ethernet);
+        of_faults.chain(of_stations).chain(switches.map(|switch| switch.losses(&read))).flatten().collect()
+    }
+
+    /// Packets that were lost, in the order of time: of each direction of a link, and of each node that drops packets, the first
+    /// hundred that were lost by chance or for want of room, and the first hundred that a failure lost.
     pub fn lost_packets(&self) -> Vec<LostPacket> {
-        let mut lost: Vec<LostPacket> = self.faults.iter().flat_map(|link| link.lost_packets()).collect();
+        let mut lost = self.losses(Losses::first);
         lost.sort_by_key(|packet| (packet.time, packet.from, packet.to));
         lost
     }
 
-    /// Packets that were lost or damaged, the last thousand of each direction of a link; also acknowledgements.
+    /// Packets that were lost or damaged, the last thousand of each direction of a link and of each node that drops packets; also
+    /// acknowledgements.
     pub fn recent_losses(&self) -> Vec<LostPacket> {
-        self.faults.iter().flat_map(|link| link.recent()).collect()
+        self.losses(Losses::recent)
     }
 
-    /// How many packets were lost or damaged on each direction of a link, for each cause.
+    /// How many packets were lost or damaged on the way from one node to the next, for each cause.
     pub fn causes(&self) -> Vec<(Place, Place, Cause, u64)> {
-        let of = |link: &Rc<Injector>| {
-            let FaultStatistics { from, to, .. } = link.statistics();
-            link.causes().into_iter().map(move |(cause, times)| (from, to, cause, times))
-        };
-        self.faults.iter().flat_map(of).collect()
+        self.losses(Losses::causes)
+    }
+
+    /// The use of the ports of a network without credits: those of hosts by rank, and of switches in their order.
+    pub fn queues(&self) -> Vec<QueueStatistics> {
+        let of_switches =
+            self.switches.iter().filter_map(Switch::ethernet).flat_map(ethernet::Inside::queues);
+        self.stations.iter().map(|station| station.queue()).chain(of_switches).collect()
+    }
+
+    /// Ports that wait for each other in a circle, where each is paused for good; if there are any.
+    pub fn paused_ring(&self) -> Option<PausedRing> {
+        let of_switches = self.switches.iter().filter_map(Switch::ethernet).flat_map(ethernet::Inside::waits);
+        let of_stations = self.stations.iter().filter_map(|station| station.waits());
+        ring(&of_stations.chain(of_switches).collect::<Vec<_>>())
     }
 
     /// Has the use of the switches' ports recorded, each by the recorder of the switch's node.
@@ -361,6 +462,7 @@ impl Network {
         NetworkStatistics {
             hosts: self.hosts.iter().map(Meter::read).collect(),
             switches: self.switches.iter().map(Switch::statistics).collect(),
+            queues: self.queues(),
             faults: self
                 .faults
                 .iter()

@@ -51,7 +51,7 @@ fn pair(spec: &NetworkSpec, packets: u64, rates: Rates, drop: &[u64], down: &[Ou
         .collect()
 }
 
-const INTACT: Fate = Fate { lost: false, damaged: false, again: false, late: Duration::ZERO };
+const INTACT: Fate = Fate { lost: false, dropped: None, damaged: false, again: false, late: Duration::ZERO };
 const LOST: Fate = Fate { lost: true, ..INTACT };
 const AGAIN: Fate = Fate { again: true, ..INTACT };
 

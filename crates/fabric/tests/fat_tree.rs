@@ -185,7 +185,7 @@ fn texts_are_read_and_written() {
         ("fat-tree:36:33", "1 to 32 levels, not 33"),
         (
             "fattree:36",
-            "no topology 'fattree:36'; there are: pair, star, fat-tree, torus, alone; did you mean fat-tree?",
+            "no topology 'fattree:36'; there are: pair, star, fat-tree, torus, ring, alone; did you mean fat-tree?",
         ),
         ("pair:2", "did you mean pair?"),
     ] {

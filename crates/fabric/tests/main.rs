@@ -2,6 +2,8 @@
 
 mod capture;
 mod channels;
+mod ethernet;
+mod ethernet_traffic;
 mod fat_tree;
 mod fat_tree_traffic;
 mod faults;

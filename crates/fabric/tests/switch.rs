@@ -368,15 +368,15 @@ fn topologies_have_names() {
     let error = |text: &str| text.parse::<Topology>().unwrap_err().to_string();
     assert_eq!(
         error("Star"),
-        "no topology 'Star'; there are: pair, star, fat-tree, torus, alone; did you mean star?"
+        "no topology 'Star'; there are: pair, star, fat-tree, torus, ring, alone; did you mean star?"
     );
     assert_eq!(
         error("piar"),
-        "no topology 'piar'; there are: pair, star, fat-tree, torus, alone; did you mean pair?"
+        "no topology 'piar'; there are: pair, star, fat-tree, torus, ring, alone; did you mean pair?"
     );
-    assert_eq!(error("mesh"), "no topology 'mesh'; there are: pair, star, fat-tree, torus, alone");
+    assert_eq!(error("mesh"), "no topology 'mesh'; there are: pair, star, fat-tree, torus, ring, alone");
     let long = "s".repeat(100_000);
-    assert!(error(&long).ends_with("there are: pair, star, fat-tree, torus, alone"));
+    assert!(error(&long).ends_with("there are: pair, star, fat-tree, torus, ring, alone"));
 }
 
 #[test]

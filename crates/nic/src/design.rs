@@ -116,6 +116,12 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Most payload of a packet on its link, in bytes: by this buffers of switches are measured. That of a jumbo frame, 9000,
+    /// if the card does not say.
+    fn largest_packet(&self) -> u64 {
+        self.packet_payload().unwrap_or(9000)
+    }
+
     /// The longest message of `send` that leaves before its receive is known, in bytes; none if other cards need not
     /// know.
     fn eager(&self) -> Option<u64> {

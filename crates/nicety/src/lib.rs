@@ -40,6 +40,7 @@ pub mod commands;
 mod environment;
 mod error;
 pub mod faults;
+pub mod flow;
 mod host;
 pub mod record;
 pub mod report;
@@ -56,7 +57,10 @@ pub use host::{
     Alternative, Buffer, Channel, Channels, Device, Gpu, Host, PendingRecv, Portals, Rdma, Received, Sockets,
     Thread, Vni, VniProcess,
 };
-pub use nicety_fabric::{FaultStatistics, Faults, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates};
+pub use nicety_fabric::{
+    Alpha, Buffering, Cause, Drops, FaultStatistics, Faults, FlowControl, LinkFaults, LostPacket,
+    NodeFailure, Outage, PauseSpec, Per, Place, QueueStatistics, Rates,
+};
 pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
 pub use nicety_kernel::Interrupt;
 pub use nicety_nic::nfp::{

@@ -3,7 +3,7 @@
 //! Counters that are reported as they are kept have their names in JSON where they are defined.
 
 use crate::cluster::{Failure, Run, failures};
-use crate::{FaultStatistics, KernelCounters, RefusedCommand};
+use crate::{FaultStatistics, KernelCounters, QueueStatistics, RefusedCommand};
 use nicety_nic::CardCounts;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +19,8 @@ pub struct RunReport {
     pub nodes: Vec<NodeCounts>,
     /// The links that can have faults, one for each direction.
     pub links: Vec<LinkReport>,
+    /// The ports of hosts and switches, in a network without credits.
+    pub ports: Vec<QueueReport>,
 }
 
 /// A node during a run: counts that every node has, and by design those of its card.
@@ -59,6 +61,32 @@ pub struct LinkReport {
     pub resent: u64,
 }
 
+/// The use of a port of a host or switch, in a network without credits.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct QueueReport {
+    /// The host or switch, such as `hosts.1` or `switch.0`.
+    pub at: String,
+    /// The number of the port there.
+    pub port: u32,
+    /// The host or switch at the far end of its link.
+    pub peer: String,
+    /// Packets that were dropped at this port.
+    pub dropped_packets: u64,
+    /// Their bytes on the wire.
+    pub dropped_bytes: u64,
+    /// Why packets are dropped here, if any are: `queue full`, those for this port; `no headroom`, those that came by it though its
+    /// sender was paused; `packet buffer full`, by a card.
+    pub reason: String,
+    /// Most bytes at once in the queue before the port; with pauses, of what came by it.
+    pub peak_bytes: u64,
+    /// Pause frames sent by this port, those among them that end a pause.
+    pub pauses_sent: u64,
+    /// Pause frames that came.
+    pub pauses_received: u64,
+    /// How long the port was not allowed to send, in picoseconds.
+    pub paused_ps: u64,
+}
+
 impl RunReport {
     /// The report of a run.
     pub fn of(run: &Run) -> RunReport {
@@ -67,6 +95,7 @@ impl RunReport {
             events: run.events,
             nodes: (0..run.nodes.len()).map(|rank| NodeCounts::of(run, rank)).collect(),
             links: run.network.faults.iter().map(LinkReport::of).collect(),
+            ports: run.network.queues.iter().map(QueueReport::of).collect(),
         }
     }
 }
@@ -82,6 +111,23 @@ impl NodeCounts {
             failures: failures(rank as u32, node),
             refused_commands: node.refused_commands.clone(),
             card: node.card.counts(),
+        }
+    }
+}
+
+impl QueueReport {
+    fn of(queue: &QueueStatistics) -> QueueReport {
+        QueueReport {
+            at: queue.at.to_string(),
+            port: queue.port,
+            peer: queue.peer.to_string(),
+            dropped_packets: queue.dropped_packets,
+            dropped_bytes: queue.dropped_bytes,
+            reason: queue.reason.name().to_owned(),
+            peak_bytes: queue.peak_bytes,
+            pauses_sent: queue.pauses_sent,
+            pauses_received: queue.pauses_received,
+            paused_ps: queue.paused.ps(),
         }
     }
 }

@@ -42,6 +42,15 @@ impl Gap {
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
+    /// The bytes that pass in `time`, rounded up; as many as there are numbers where a byte takes no time.
+    pub fn bytes_in(self, time: Duration) -> u64 {
+        let scaled = u128::from(time.ps()) * u128::from(self.denominator);
+        match self.numerator {
+            0 => u64::MAX,
+            numerator => u64::try_from(scaled.div_ceil(u128::from(numerator))).unwrap_or(u64::MAX),
+        }
+    }
+
     /// Picoseconds a byte, for display and results only.
     pub fn ps_per_byte(self) -> f64 {
         self.numerator as f64 / self.denominator as f64

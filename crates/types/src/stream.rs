@@ -113,6 +113,15 @@ impl<P: Account> Occupancy<P> {
         start
     }
 
+    /// Occupies the resource from max(`from`, free) on, for no message and without a record. Returns the start.
+    pub fn occupy(&mut self, from: Time, duration: Duration) -> Time {
+        let start = from.max(self.free);
+        self.last = None;
+        self.free = start + duration;
+        self.busy += duration;
+        start
+    }
+
     /// The last user begins anew at `begin`, after time accounted as `stage`, and the resource is occupied until `until`.
     pub fn resend(&mut self, stage: Stage, begin: Time, until: Time) {
         if let Some(last) = &mut self.last {
@@ -211,6 +220,11 @@ impl Stream {
         handed.advance(slowest, last);
         path.advance(stage, start + self.latency);
         (Flight { head: start + self.latency, tail: last + self.latency, path, slowest }, handed)
+    }
+
+    /// As [`Occupancy::occupy`].
+    pub fn occupy(&mut self, from: Time, duration: Duration) -> Time {
+        self.occupancy.occupy(from, duration)
     }
 
     /// As [`Occupancy::resend`].

@@ -59,6 +59,8 @@ def grid_text(report: GridReport) -> str:
         f"# seed {report['seed']}, {rows[0]['iterations']} iteration{'s' if rows[0]['iterations'] != 1 else ''} a size",
         f"# grid {manifest['grid']} on topology {manifest['topology']}: {rows[0]['nodes']} nodes",
     ]
+    if manifest.get("flow_control"):
+        lines.append(f"# flow control {manifest['flow_control']}")
     lines += [f"# {what} {manifest[what]}" for what in ("noise", "faults") if manifest.get(what)]
     for title, (head, *body) in grid_tables(report):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]

@@ -137,7 +137,7 @@ def _iterations(rows: Sequence[Row]) -> str:
 
 
 def _circumstances(report: Report) -> list[str]:
-    """Pattern, topology, noise and faults, where they are not the usual ones."""
+    """Pattern, topology, flow control, noise and faults, where they are not the usual ones."""
     manifest = report["manifest"]
     pattern, topology = manifest.get("pattern", "pair"), manifest.get("topology", "pair")
     lines = []
@@ -151,6 +151,8 @@ def _circumstances(report: Report) -> list[str]:
         lines.append(f"# {pattern}: {who} to rank {senders} at once; figures are of all together")
     if topology != "pair":
         lines.append(f"# topology {topology}")
+    if manifest.get("flow_control"):
+        lines.append(f"# flow control {manifest['flow_control']}")
     if manifest.get("noise"):
         lines.append(f"# noise {manifest['noise']}")
     if manifest.get("faults"):

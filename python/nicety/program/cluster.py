@@ -45,7 +45,7 @@ Users = Sequence[int]
 class Cluster:
     """Hosts with a card each, and a network between them.
 
-    Cards with `set={"transport.reliable": "true"}` make up for faults of the network.
+    Cards with `set={"transport.reliable": "true"}` make up for faults of the network, and for what its switches drop.
     """
 
     @checked
@@ -83,7 +83,7 @@ class Cluster:
                 the card refuses a command; one of these, several, or `all`. `Run.failures` has what failed.
 
         Raises:
-            InputError: where card, change, topology, faults or users cannot be.
+            InputError: where card, change, topology, flow control, faults or users cannot be.
         """
         self._nodes = whole(nodes, "nodes", U32)
         self._allowed = allowed(allow_failures)
@@ -104,13 +104,13 @@ class Cluster:
             changes(set),
             whole(shards, "shards"),
         )
-        arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids)
+        arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids, options["flow_control"])
         # Errors in them are raised here, not when the cluster is run.
         self._simulation = _native.Simulation(*arguments)
 
     @property
     def fault_notes(self) -> str:
-        """Effects of the network's faults on packets in the last run where cards did not make up for them.
+        """Effects of the network's faults and full buffers in the last run where cards did not make up for them.
 
         Notes for an error message, each on a line of its own that it begins; empty where there is nothing to say.
         """
@@ -123,7 +123,8 @@ class Cluster:
             Deadlock: where programs wait and nothing can happen any more; it says what each program waits for.
             HandlerTrap: where that is because a handler failed.
             HandlerFailure: where the programs came to their end, and a handler failed that is not allowed to.
-            RunError: where a call failed and the program did not handle it.
+            RunError: where a call failed and the program did not handle it, or a switch dropped a packet that no card
+                sends again.
             Exception: what a program raised.
         """
         of_rank = programs if isinstance(programs, Mapping) else dict.fromkeys(range(self._nodes), programs)

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nicety.program.reports import NodeReport, report_of, told
-from nicety.shared.reports import Failure, LinkReport, PortalsReport
+from nicety.shared.reports import Failure, LinkReport, PortalsReport, QueueReport
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 
@@ -30,6 +30,7 @@ class Run(Recorded):
         failures: what failed on the cards, by rank: handlers and processes, and commands that were refused. A run
             that has other failures than it was allowed is no result but the `run` of a `HandlerFailure`.
         links: what faults did, for each direction of a link on which anything could go wrong.
+        ports: what hosts' and switches' ports dropped and paused, where the network has no credits.
     """
 
     time_ps: int
@@ -38,6 +39,7 @@ class Run(Recorded):
     results: dict[int, Any] = field(default_factory=dict)
     links: list[LinkReport] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    ports: list[QueueReport] = field(default_factory=list)
     _recording: _native.Recording = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -56,9 +58,11 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
     """A run that came to its end, what its programs returned, and what it has recorded."""
     report = json.loads(text)
     links = [report_of(LinkReport, link) for link in report.pop("links")]
+    ports = [report_of(QueueReport, port) for port in report.pop("ports")]
     nodes = [report_of(NodeReport, node) for node in report.pop("nodes")]
     failures = [failure for node in nodes for failure in node.failures]
-    return Run(**report, nodes=nodes, results=results, links=links, failures=failures, _recording=recording)
+    found = {"nodes": nodes, "links": links, "ports": ports, "failures": failures}
+    return Run(**report, **found, results=results, _recording=recording)
 
 
 _LONGEST = 60
@@ -90,9 +94,21 @@ def run_html(run: Run) -> str:
     text += _parts("reliable transport", [(rank, part) for rank, part in transports if any(astuple(part))])
     refused = [(rank, part) for rank, node in enumerate(run.nodes) for part in node.refused_commands]
     text += _parts("commands that cards refused", refused)
+    text += _ports([port for port in run.ports if port.dropped_packets or port.pauses_sent])
     failed = [f"rank {failure.rank}: {told(asdict(failure))}" for failure in run.failures if failure.kind != "refused"]
     items = "".join(f"<li>{escape(text)}</li>" for text in failed[:_MOST])
     return text + (f"<p>{len(failed)} failures:</p><ul>{items}</ul>" if failed else "")
+
+
+def _ports(ports: Sequence[QueueReport]) -> str:
+    """A table of ports, or nothing where there are none."""
+    if not ports:
+        return ""
+    rows = [[field.name.replace("_", " ") for field in fields(QueueReport)]]
+    for port in ports[:_MOST]:
+        rows.append([f"{value:,}" if isinstance(value, int) else value for value in astuple(port)])
+    more = f"<p>and {len(ports) - _MOST} more</p>" if len(ports) > _MOST else ""
+    return table_html("ports that dropped packets or paused who sends to them", rows) + more
 
 
 def _counts(node: NodeReport) -> dict[str, int]:

@@ -75,7 +75,7 @@ class ProgramReport(TypedDict):
 _OF_CARDS = ("failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines")
 """Fields of a report that are lists over all cards."""
 
-_OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "transport")
+_OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "ports", "transport")
 """Names of a row that a program cannot have."""
 
 
@@ -116,7 +116,8 @@ def run_program(
         RunError: where a program raised an exception; the message has the lines it came through.
     """
     options = asked(ProgramOptions, given)
-    nics, overrides, broken = options["nics"], options["overrides"] or [], options["faults"]
+    nics, overrides = options["nics"], options["overrides"] or []
+    network = {name: options[name] for name in ("faults", "flow_control") if options[name] is not None}
     cards = [json.loads(_native.spec_show(nic, overrides)) for nic in nics]
     called = [card["name"] for card in cards]
     for name in called:
@@ -141,7 +142,7 @@ def run_program(
                 seed=options["seed"],
                 set=overrides,
                 noise=options["noise"],
-                faults=broken,
+                **network,
                 recording="messages" if trace is None else "everything",
                 allow_failures="all",
             )
@@ -152,7 +153,7 @@ def run_program(
                 progress(done, len(called), name)
             with _explained(name):
                 run = cluster.run(file.programs)
-            of_network = {} if broken is None else _network(run)
+            of_network = _network(run, network)
             rows += [row | of_network for row in _rows(name, run)]
             for kind, found in _of_cards(name, run).items():
                 of_cards[kind] += found
@@ -170,7 +171,7 @@ def run_program(
             "nodes": file.nodes,
             "topology": file.topology,
             "noise": options["noise"],
-            **({} if broken is None else {"faults": broken}),
+            **network,
         },
         "rows": rows,
         "failures": of_cards["failures"],
@@ -203,12 +204,14 @@ def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _network(run: Run) -> dict[str, Any]:
-    """Effects of faults, and of the cards' transports."""
-    return {
-        "faults": [asdict(link) for link in run.links],
-        "transport": [{"node": rank, **asdict(transport_of(node))} for rank, node in enumerate(run.nodes)],
-    }
+def _network(run: Run, network: Mapping[str, str]) -> dict[str, Any]:
+    """Effects of faults and of a flow control that is named, and of the cards' transports."""
+    if not network:
+        return {}
+    faults = {"faults": [asdict(link) for link in run.links]} if "faults" in network else {}
+    ports = {"ports": [asdict(port) for port in run.ports]} if "flow_control" in network else {}
+    transport = [{"node": rank, **asdict(transport_of(node))} for rank, node in enumerate(run.nodes)]
+    return {**faults, **ports, "transport": transport}
 
 
 def _read(path: Path) -> bytes:
@@ -386,7 +389,7 @@ def _shown(filename: str) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else filename
 
 
-_OF_RUN = {"nic", "rank", "time_ns", "host_memory", "faults", "transport"}
+_OF_RUN = {*_OURS}
 
 
 def program_text(report: ProgramReport) -> str:
@@ -395,6 +398,8 @@ def program_text(report: ProgramReport) -> str:
     circumstances = f"seed {report['seed']}, {manifest['nodes']} nodes, topology {manifest['topology']}"
     if manifest["noise"]:
         circumstances += f", noise {manifest['noise']}"
+    if manifest.get("flow_control"):
+        circumstances += f", flow control {manifest['flow_control']}"
     if manifest.get("faults"):
         circumstances += f", faults {faults_line(manifest['faults'])}"
     names = distinct(name for row in rows for name in row if name not in _OF_RUN)

@@ -17,8 +17,9 @@ MOST_ITERATIONS = 10_000_000
 class UseCaseOptions(NetworkOptions, total=False):
     """How a use case is measured.
 
-    Where the network has faults, each row has `faults`, what happened on links, and `transport`, what each rank's card
-    did about it, of all iterations together.
+    Where the network has faults, each row has `faults`, what happened on links, and where its flow control is named
+    `ports`, what they dropped and paused; and with either `transport`, what each rank's card did about it, of all
+    iterations together.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
@@ -37,8 +38,8 @@ class UseCaseOptions(NetworkOptions, total=False):
 class ProgramOptions(NetworkOptions, total=False):
     """Programs of a file, on one card after the other.
 
-    Where the network has faults, each row has `faults`, what happened on links, and `transport`, what each rank's card
-    did about it.
+    Where the network has faults, each row has `faults`, what happened on links, and where its flow control is named
+    `ports`, what they dropped and paused; and with either `transport`, what each rank's card did about it.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.

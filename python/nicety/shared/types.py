@@ -18,14 +18,19 @@ class NetworkOptions(TypedDict, total=False):
     Attributes:
         faults: Faults of the network: a TOML file, or a line such as
             loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
+        flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
+            `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or
+            pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
             host.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
-            `fat-tree:PORTS:LEVELS:ROUTING`; or `torus:XxYxZ`, as in torus:4x4x4. Default: what so many hosts need.
+            `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
+            hosts need.
     """
 
     faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
+    flow_control: Annotated[str | None, Option(metavar="credits|none|pfc[,KEY=VALUE]")]
     noise: Annotated[str | None, Option(metavar="PERIOD,DURATION")]
     seed: Annotated[int | None, Option(default=1)]
     topology: Annotated[str | None, Option(metavar="NAME")]
@@ -292,6 +297,7 @@ class GridManifest(TypedDict):
         topology: The topology.
         noise: Background noise on the hosts' CPUs, as given.
         faults: The faults of the network, as given, if there are any.
+        flow_control: The flow control of the network, as given, if it was.
     """
 
     specs: dict[str, CardManifest]
@@ -300,6 +306,7 @@ class GridManifest(TypedDict):
     topology: str
     noise: str | None
     faults: NotRequired[str]
+    flow_control: NotRequired[str]
 
 
 class GridRow(TypedDict):
@@ -558,6 +565,7 @@ class MessagesManifest(TypedDict):
         noise: Background noise on the hosts' CPUs, as given.
         compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
         faults: The faults of the network, as given, if there are any.
+        flow_control: The flow control of the network, as given, if it was.
         peer: The card of every host but rank 0, if it is another one.
         puts: The options of mode put, if it was measured.
     """
@@ -569,6 +577,7 @@ class MessagesManifest(TypedDict):
     noise: str | None
     compiler: NotRequired[dict[str, ProgramManifest]]
     faults: NotRequired[str]
+    flow_control: NotRequired[str]
     peer: NotRequired[PeerManifest]
     puts: NotRequired[Puts]
 

@@ -76,9 +76,11 @@ def mode_lines(
 
 
 def circumstances(manifest: Mapping[str, Any]) -> str:
-    """Peer, pattern, topology and noise of a report's manifest, where they are not the usual ones."""
+    """Peer, pattern, topology, flow control and noise of a report's manifest, where they are not the usual ones."""
     parts = [f"the other hosts have {manifest['peer']['nic']}"] if "peer" in manifest else []
     parts += [manifest[key] for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
+    if manifest.get("flow_control"):
+        parts.append(f"flow control {manifest['flow_control']}")
     if manifest.get("noise"):
         parts.append(f"noise {manifest['noise']}")
     return ", ".join(parts)

@@ -42,6 +42,8 @@ def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _listed(name, value, ("node",))
         elif name == "faults" and isinstance(value, list):
             yield from _listed(name, value, ("link",))
+        elif name == "ports" and isinstance(value, list):
+            yield from _listed(name, value, ("at", "port"))
         elif name in _COUNTED:
             total, counts = _COUNTED[name]
             yield total, sum(item[counts] for item in value)

@@ -63,7 +63,8 @@ def run_usecase(
     """
     requested = asked(UseCaseOptions, given)
     nics, modes, iterations, overrides = (requested[name] for name in ("nics", "modes", "iterations", "overrides"))
-    topology, noise, faults, seed = (requested[name] for name in ("topology", "noise", "faults", "seed"))
+    topology, noise, seed = (requested[name] for name in ("topology", "noise", "seed"))
+    network = {name: requested[name] for name in ("faults", "flow_control") if requested[name] is not None}
     count = max(1, iterations)
     # Each iteration has a seed of its own.
     seed = whole(seed, "seed", U64 - count)
@@ -76,7 +77,7 @@ def run_usecase(
     pairs = {case.nodes(point) for point in points} == {2}
     options: dict[str, Any] = {"set": overrides, "noise": noise, "recording": "summary"}
     options["allow_failures"] = allowed(allow_failures)
-    options["faults"] = faults
+    options |= network
     options["topology"] = topology or ("pair" if pairs else "star")
     _check(case, cards, chosen, seed, options)
     compiled, programs = _compile(case, cards, chosen, handlers, cc)
@@ -99,7 +100,7 @@ def run_usecase(
             "overrides": overrides,
             "topology": options["topology"],
             "noise": noise,
-            **({} if faults is None else {"faults": faults}),
+            **network,
             "compiler": compiled,
         },
         "rows": rows,
@@ -305,6 +306,7 @@ class _Measured:
     written_bytes: int
     figures: Mapping[str, float]
     links: Sequence[Mapping[str, Any]]
+    ports: Sequence[Mapping[str, Any]]
     transport: Sequence[Mapping[str, Any]]
 
     @staticmethod
@@ -316,6 +318,7 @@ class _Measured:
             sum(node.host_memory_written_bytes for node in nodes),
             outcome.figures,
             [asdict(link) for link in outcome.run.links],
+            [asdict(port) for port in outcome.run.ports],
             [{"node": rank, **asdict(transport_of(node))} for rank, node in enumerate(nodes)],
         )
 
@@ -345,12 +348,20 @@ def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[
 
 
 def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
-    """Effects of faults, and of the cards' transports, where the network has faults."""
-    if not outcomes[0].links:
+    """Effects of faults, of full buffers and pauses, and of the cards' transports, where the network has any."""
+    if not outcomes[0].links and not outcomes[0].ports:
         return {}
     links = [_sum(found) for found in zip(*(outcome.links for outcome in outcomes), strict=True)]
+    ports = [_port(found) for found in zip(*(outcome.ports for outcome in outcomes), strict=True)]
     cards = [_sum(found, "node") for found in zip(*(outcome.transport for outcome in outcomes), strict=True)]
-    return {"faults": links, "transport": cards}
+    return {**({"faults": links} if links else {}), **({"ports": ports} if ports else {}), "transport": cards}
+
+
+def _port(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts of the same port in several runs, added up; the most bytes at once are those of all of them."""
+    added = ("dropped_packets", "dropped_bytes", "pauses_sent", "pauses_received", "paused_ps")
+    most = max(each["peak_bytes"] for each in found)
+    return {**found[0], "peak_bytes": most, **{name: sum(each[name] for each in found) for name in added}}
 
 
 def _sum(found: Sequence[Mapping[str, Any]], key: str = "link") -> dict[str, Any]:

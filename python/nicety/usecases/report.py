@@ -83,6 +83,8 @@ def _circumstances(report: UseCaseReport) -> list[str]:
     lines.append(f"# topology {manifest['topology']}")
     if manifest["noise"]:
         lines.append(f"# noise {manifest['noise']}")
+    if manifest.get("flow_control"):
+        lines.append(f"# flow control {manifest['flow_control']}")
     if manifest.get("faults"):
         lines.append(f"# faults {faults_line(manifest['faults'])}")
     return lines

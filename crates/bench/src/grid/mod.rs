@@ -15,8 +15,8 @@ pub use request::{Benchmark, Request};
 use crate::figures::Spread;
 use nicety::cards::Card;
 use nicety::{
-    CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, NetworkStatistics, Noise, Topology,
-    VERSION,
+    CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, FlowControl, NetworkStatistics, Noise,
+    Topology, VERSION,
 };
 use nicety_types::Gap;
 use rig::{Point, Rounds};
@@ -83,6 +83,9 @@ pub struct Manifest {
     pub grid: String,
     /// The topology.
     pub topology: String,
+    /// The flow control of the network, as given, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_control: Option<String>,
     /// Background noise on the hosts' CPUs, as given.
     pub noise: Option<String>,
     /// The faults of the network, as given, if there are any.
@@ -110,6 +113,7 @@ struct Resolved {
     cards: Vec<(String, Card)>,
     grid: Grid,
     topology: Topology,
+    flow_control: FlowControl,
     noise: Option<Noise>,
     faults: Faults,
 }
@@ -138,6 +142,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         overrides,
         grid: grid.to_string(),
         topology: topology.to_string(),
+        flow_control: request.flow_control.clone(),
         noise: request.noise.clone(),
         faults: request.faults.clone(),
     };
@@ -155,6 +160,7 @@ fn measure(
     let nodes = resolved.grid.ranks();
     let config = ClusterConfig {
         topology: resolved.topology,
+        flow_control: resolved.flow_control,
         noise: resolved.noise,
         faults: resolved.faults.clone(),
         seed: request.seed,

@@ -3,9 +3,9 @@
 use super::shape::Grid;
 use super::{Resolved, values};
 use crate::load_cards;
-use crate::request::{FAULTS, NOISE, SEED, TOPOLOGY, default_seed};
+use crate::request::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::cards::Card;
-use nicety::{Error, Noise, Topology, faults};
+use nicety::{Error, Noise, Topology, faults, flow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,10 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
     pub topology: Option<String>,
+    /// Flow control of the network.
+    #[serde(default)]
+    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
+    pub flow_control: Option<String>,
     /// Iterations measured for each size.
     #[serde(default = "usual_iterations")]
     #[schemars(range(min = 1, max = MOST_ITERATIONS))]
@@ -96,6 +100,7 @@ impl Request {
             grid: None,
             nodes: None,
             topology: None,
+            flow_control: None,
             iterations: usual_iterations(),
             warmup: usual_warmup(),
             overrides: Vec::new(),
@@ -134,10 +139,13 @@ impl Request {
         }
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
         let (grid, topology) = self.place(&cards)?;
+        let flow_control = self.flow_control.as_deref().map(flow::parse).transpose()?.unwrap_or_default();
+        cards.iter().try_for_each(|(_, card)| flow::check(flow_control, topology, grid.ranks(), card))?;
         Ok(Resolved {
             cards,
             grid,
             topology,
+            flow_control,
             noise: self.noise.as_deref().map(str::parse::<Noise>).transpose()?,
             faults: self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default(),
         })

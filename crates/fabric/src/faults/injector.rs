@@ -1,17 +1,12 @@
 //! The faults of one direction of a link.
 
+use super::losses::Losses;
 use super::{Cause, FaultStatistics, Faults, LostPacket, NodeFailure, Outage, Place, Rates};
 use crate::Packet;
 use nicety_kernel::Rng;
 use nicety_types::{Duration, LinkId, NodeId, Time};
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::cell::{Ref, RefCell};
 use std::rc::Rc;
-
-/// Most packets lost by chance that a direction keeps, and most that a failure lost; the others are counted.
-const LOST_KEPT: usize = 100;
-/// Most of the last packets lost or damaged that a direction keeps.
-const RECENT_KEPT: usize = 1000;
 
 /// The fate of a packet.
 pub(crate) struct Verdict {
@@ -46,28 +41,7 @@ struct State {
     reordering: Happening,
     delay: Duration,
     statistics: FaultStatistics,
-    /// The first that were lost by chance or by name, and the first that a failure lost.
-    lost: [Vec<LostPacket>; 2],
-    recent: VecDeque<LostPacket>,
-    causes: Vec<(Cause, u64)>,
-}
-
-impl State {
-    /// A packet was lost or damaged.
-    fn note(&mut self, packet: LostPacket, is_control: bool) {
-        match self.causes.iter_mut().find(|(cause, _)| *cause == packet.cause) {
-            Some((_, times)) => *times += 1,
-            None => self.causes.push((packet.cause, 1)),
-        }
-        let kept = &mut self.lost[usize::from(packet.cause.is_failure())];
-        if packet.cause != Cause::Damaged && kept.len() < LOST_KEPT && !is_control {
-            kept.push(packet);
-        }
-        if self.recent.len() == RECENT_KEPT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(packet);
-    }
+    losses: Losses,
 }
 
 /// A fault that strikes some packets: always with one probability, or in bursts.
@@ -138,9 +112,7 @@ impl Injector {
                 reordered: 0,
                 resent: 0,
             },
-            lost: [Vec::new(), Vec::new()],
-            recent: VecDeque::new(),
-            causes: Vec::new(),
+            losses: Losses::default(),
         };
         Some(Rc::new(Injector { from, to, nodes, down, drop, idle, state: RefCell::new(state) }))
     }
@@ -153,7 +125,7 @@ impl Injector {
         verdict.damaged = false;
         if let Some(cause) = verdict.lost {
             state.statistics.lost += 1;
-            state.note(self.lost(packet, start, cause), packet.is_control());
+            state.losses.note(self.lost(packet, start, cause), packet.is_control());
             return Verdict { delay: Duration::ZERO, again: false, ..verdict };
         }
         if let Some((at, mask)) = damage {
@@ -162,7 +134,7 @@ impl Injector {
             if length > 0 {
                 verdict.damaged = true;
                 state.statistics.corrupted += 1;
-                state.note(self.lost(packet, start, Cause::Damaged), packet.is_control());
+                state.losses.note(self.lost(packet, start, Cause::Damaged), packet.is_control());
                 match at % length {
                     at if at < header => packet.header.damage(at as usize, mask),
                     at => packet.payload.damage(at - header, mask),
@@ -195,7 +167,7 @@ impl Injector {
     /// A packet is lost, as its link has sent it as often as it may, the last time at `start`.
     pub(crate) fn give_up(&self, packet: &Packet, start: Time, cause: Cause) {
         let packet = (self.lost(packet, start, cause), packet.is_control());
-        self.state.borrow_mut().note(packet.0, packet.1);
+        self.state.borrow_mut().losses.note(packet.0, packet.1);
     }
 
     /// Draws a packet's fate, and where the damage is, if any.
@@ -238,36 +210,16 @@ impl Injector {
     }
 
     fn lost(&self, packet: &Packet, time: Time, cause: Cause) -> LostPacket {
-        LostPacket {
-            time,
-            from: self.from,
-            to: self.to,
-            source: packet.label.message.source,
-            destination: packet.label.destination,
-            message: packet.label.message,
-            offset: packet.label.offset,
-            bytes: packet.payload.len(),
-            cause,
-        }
+        LostPacket::new(packet, time, (self.from, self.to), cause)
     }
 
     pub(crate) fn statistics(&self) -> FaultStatistics {
         self.state.borrow().statistics
     }
 
-    /// The first packets that were lost, control packets not among them.
-    pub(crate) fn lost_packets(&self) -> Vec<LostPacket> {
-        self.state.borrow().lost.concat()
-    }
-
-    /// The last packets that were lost or damaged, control packets among them.
-    pub(crate) fn recent(&self) -> Vec<LostPacket> {
-        self.state.borrow().recent.iter().copied().collect()
-    }
-
-    /// How many packets were lost or damaged for each cause.
-    pub(crate) fn causes(&self) -> Vec<(Cause, u64)> {
-        self.state.borrow().causes.clone()
+    /// The packets that it lost or damaged.
+    pub(crate) fn losses(&self) -> Ref<'_, Losses> {
+        Ref::map(self.state.borrow(), |state| &state.losses)
     }
 }
 

@@ -11,8 +11,10 @@
 //! a lost packet, and frees its buffer slot at once.
 
 mod injector;
+mod losses;
 
 pub(crate) use injector::{Injector, Verdict};
+pub(crate) use losses::Losses;
 
 use nicety_types::{Duration, MessageId, NodeId, Time};
 use std::fmt;
@@ -219,6 +221,12 @@ pub enum Cause {
     Damaged,
     /// Because it was damaged each time that the link sent it.
     BitErrors,
+    /// Because the switch where [`LostPacket::from`] is had no room for it before this port.
+    QueueFull(u32),
+    /// Because the switch where [`LostPacket::to`] is had no headroom left for what comes in by this port.
+    NoHeadroom(u32),
+    /// Because the buffer of the card at [`LostPacket::to`] was full.
+    CardFull,
 }
 
 impl Cause {
@@ -226,12 +234,17 @@ impl Cause {
     pub const fn is_failure(&self) -> bool {
         matches!(self, Cause::LinkDown(_) | Cause::NodeDown(_))
     }
+
+    /// Whether a buffer without room for it dropped the packet.
+    pub const fn is_drop(&self) -> bool {
+        matches!(self, Cause::QueueFull(_) | Cause::NoHeadroom(_) | Cause::CardFull)
+    }
 }
 
 /// A packet that was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// When its first byte went out.
+    /// When its first byte went out, or it was dropped.
     pub time: Time,
     /// Where the direction of the link begins.
     pub from: Place,
@@ -259,8 +272,17 @@ impl fmt::Display for LostPacket {
             0 => write!(f, ", its header")?,
             bytes => write!(f, ", bytes {offset} to {}", offset + bytes - 1)?,
         }
-        write!(f, ", lost on {from} -> {to} at {time}")?;
+        if !cause.is_drop() {
+            write!(f, ", lost on {from} -> {to} at {time}")?;
+        }
         match cause {
+            Cause::QueueFull(port) => {
+                write!(f, ", dropped by {from} at {time}: no room before its port {port} to {to}")
+            }
+            Cause::NoHeadroom(port) => {
+                write!(f, ", dropped by {to} at {time}: no headroom at its port {port} from {from}")
+            }
+            Cause::CardFull => write!(f, ", dropped by the card of {to} at {time}: its buffer is full"),
             Cause::Chance | Cause::Dropped | Cause::Damaged => Ok(()),
             Cause::BitErrors => write!(f, ": damaged each time that the link sent it"),
             Cause::LinkDown(outage) => write!(f, ": the link is {outage}"),

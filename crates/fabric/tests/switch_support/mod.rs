@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each of the two test programs uses some of it")]
 
 use nicety_fabric::{
-    Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, Network, NetworkSpec, NetworkStatistics, Packet,
-    Port, SwitchSpec, Symbol, Topology,
+    Channel, FlowControl, HeaderBytes, Label, LinkProtocol, LinkSpec, Network, NetworkSpec,
+    NetworkStatistics, Packet, Port, SwitchSpec, Symbol, Topology,
 };
 use nicety_kernel::{Config, RunError, Server, Sim, Summary, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Stage, Time};
@@ -93,6 +93,15 @@ impl Net {
         let mut world = World::new(Config { shards, ..Config::default() });
         let hosts: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
         let (ports, network) = topology.build(&mut world, &hosts, spec).unwrap();
+        Net::new(world, ports, network)
+    }
+
+    /// The same with this flow control, for packets of 4 KiB and less.
+    pub fn flowing(topology: &str, hosts: u32, shards: usize, spec: &NetworkSpec, flow: FlowControl) -> Net {
+        let mut world = World::new(Config { shards, ..Config::default() });
+        let hosts: Vec<_> = (0..hosts).map(|_| (world.add_node(), spec.link)).collect();
+        let topology: Topology = topology.parse().unwrap();
+        let (ports, network) = topology.build_with(&mut world, &hosts, spec, (flow, 4096)).unwrap();
         Net::new(world, ports, network)
     }
 

@@ -151,6 +151,10 @@ impl CardSpec for NfpSpec {
         format!("Ethernet frames of up to {frame} B, in messages of up to {message} B")
     }
 
+    fn largest_packet(&self) -> u64 {
+        self.port.payload.max(self.port.least)
+    }
+
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
         let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
         let linked = ((nodes > 1).then_some(port), nodes);

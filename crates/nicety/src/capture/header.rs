@@ -17,7 +17,7 @@
 //! | 32..40 | bytes of payload |
 //!
 //! Flags: 1, the control channel; 2, lost on the link; 4, damaged; 8, again; 16, bytes of payload are missing here, since they
-//! are phantom or too many.
+//! are phantom or too many; 32, dropped by a switch or card.
 
 use nicety_fabric::{Captured, Channel};
 use nicety_nic::LinkLayer;
@@ -44,7 +44,8 @@ pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64
                 Channel::Control => (true, 0),
                 Channel::Data(channel) => (false, channel),
             };
-            let flags = [control, fate.lost, fate.damaged, fate.again, length > payload.len() as u64];
+            let missing = length > payload.len() as u64;
+            let flags = [control, fate.lost, fate.damaged, fate.again, missing, fate.dropped.is_some()];
             let flags = (0..).zip(flags).map(|(bit, set)| u8::from(set) << bit).sum();
             let mut bytes = Vec::with_capacity(HEADER + header.len() + payload.len());
             bytes.extend([VERSION, flags]);

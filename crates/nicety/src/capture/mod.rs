@@ -1,6 +1,6 @@
 //! Captures: the packets of a run's links, in a pcapng file.
 //!
-//! Each direction of a link that carried anything is an interface, and its packets have the time at which their first byte went
+//! Each direction of a link that carried anything is an interface, and so is each node that dropped any packets, and its packets have the time at which their first byte went
 //! out: in nanoseconds, and in a comment to the picosecond. Several runs may go into one file, each with interfaces of its own,
 //! one behind the other. Packets of a run are in the order of their times, and of those at the same instant that of the
 //! first interface is first, so a seed makes one file, to the byte.
@@ -13,7 +13,7 @@ mod pcapng;
 
 use crate::{Error, VERSION};
 use header::{bytes_of, link_type};
-use nicety_fabric::{Captured, CapturedLink, Fate};
+use nicety_fabric::{Captured, CapturedLink, Cause, Fate};
 use nicety_nic::LinkLayer;
 use nicety_types::Time;
 use std::collections::BTreeMap;
@@ -154,7 +154,10 @@ impl Appended {
 fn names(links: &[CapturedLink]) -> Vec<String> {
     let mut known = BTreeMap::new();
     let name = |link: &CapturedLink| {
-        let name = format!("{} -> {}", link.from, link.to);
+        let name = match link.dropped {
+            true => format!("dropped by {}", link.from),
+            false => format!("{} -> {}", link.from, link.to),
+        };
         let times = known.entry(name.clone()).and_modify(|times| *times += 1).or_insert(1);
         if *times == 1 { name } else { format!("{name} ({times})") }
     };
@@ -163,13 +166,19 @@ fn names(links: &[CapturedLink]) -> Vec<String> {
 
 /// A packet's exact time, and what became of it.
 fn comment(packet: &Captured<'_>) -> String {
-    let Fate { lost, damaged, again, late } = packet.fate;
+    let Fate { lost, dropped, damaged, again, late } = packet.fate;
     let mut text = format!("{} ps", packet.time.ps());
     for (word, is) in [("lost", lost), ("damaged", damaged), ("again", again)] {
         if is {
             text += ", ";
             text += word;
         }
+    }
+    match dropped {
+        Some(Cause::QueueFull(port)) => text += &format!(", dropped: no room before port {port}"),
+        Some(Cause::NoHeadroom(port)) => text += &format!(", dropped: no headroom at port {port}"),
+        Some(_) => text += ", dropped: the card's buffer is full",
+        None => {}
     }
     if !late.is_zero() {
         text += &format!(", late by {} ps", late.ps());

@@ -53,6 +53,12 @@ impl Mix {
         self.packet_payload
     }
 
+    /// Most payload of a packet on the network.
+    pub(crate) fn largest_packet(&self) -> u64 {
+        let largest = self.cards.iter().map(|card| card.spec.largest_packet()).max().unwrap_or(0);
+        self.packet_payload.map_or(largest, |least| least.min(largest))
+    }
+
     /// The longest message that all cards take before its receive is known.
     pub(crate) fn eager(&self) -> Option<u64> {
         self.eager

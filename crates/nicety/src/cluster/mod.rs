@@ -26,7 +26,7 @@ use crate::host::{Failed, Host, HostParts};
 use crate::record::Recording;
 use machine::Gauge;
 use mix::Mix;
-use nicety_fabric::{Faults, Launcher, Network, NetworkSpec, Symbol};
+use nicety_fabric::{Faults, FlowControl, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
 use nicety_kernel::{Config, Interrupt, RunError, Summary, World};
 use nicety_nic::{
@@ -48,6 +48,8 @@ pub struct ClusterConfig {
     pub cards: Vec<LoadedCard>,
     /// The network's topology.
     pub topology: Topology,
+    /// What keeps its buffers from overflowing; [`flow::parse`](crate::flow::parse) reads it.
+    pub flow_control: FlowControl,
     /// The user of each host's operations, by rank; user 0 on every host if empty.
     pub uids: Vec<u32>,
     /// Background noise on the hosts' CPUs.
@@ -82,13 +84,14 @@ pub struct ClusterConfig {
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
-    /// Defaults: no noise, no failure allowed, a pair (or a single host), seed 1, one shard, no recording. The output
+    /// Defaults: credits, no noise, no failure allowed, a pair (or a single host), seed 1, one shard, no recording. The output
     /// of handlers and the announcement of a large cluster go to standard error.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,
             cards: vec![card],
             topology: if nodes == 1 { Topology::Alone } else { Topology::Pair },
+            flow_control: FlowControl::Credits,
             uids: Vec::new(),
             noise: None,
             faults: Faults::default(),
@@ -195,12 +198,13 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Input`] when the topology does not allow that many nodes, this machine has too little memory, or
-    /// noise, faults or users are invalid; [`Error::Interrupted`] when interrupted.
+    /// noise, faults, flow control or users are invalid; [`Error::Interrupted`] when interrupted.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
             cards,
             topology,
+            flow_control,
             uids,
             noise,
             faults,
@@ -245,7 +249,8 @@ impl Cluster {
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
         let parts = NetworkSpec { link: around.link, switch: around.switch, router: around.router };
         let links: Vec<_> = ids.iter().map(|&id| (id, mix.card(id.0).spec.node().link)).collect();
-        let (mut ports, mut network) = topology.build_for(&mut world, &links, &parts)?;
+        let flow = (flow_control, mix.largest_packet());
+        let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
         network.inject(&faults, &mut ports)?;
         let capture = capture.map(|capture| {
             network.capture(capture.memory(), &mut ports);
@@ -361,7 +366,8 @@ impl Cluster {
     /// network with faults did not deliver; then a deadlock; then failures that no program noticed, unless they are
     /// [allowed](ClusterConfig::allowed); then packets that were lost to cards whose programs go on as if they had come,
     /// unless refused commands are allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
-    /// be written is the last of errors.
+    /// be written is the last of errors. A packet that a switch or card had no room for, and that nothing sends again, was not
+    /// delivered; ports that have paused each other in a circle are a deadlock even where all programs have ended.
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
         let captured = self.write_capture();
@@ -395,7 +401,13 @@ impl Cluster {
         }
         let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
-            Ok(_) if undelivered.is_some() => Err(Error::Undelivered(undelivered.unwrap_or_default())),
+            Ok(_) if undelivered.is_some() => {
+                Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
+            }
+            Ok(_) if self.network.paused_ring().is_some() => Err(Error::Deadlock(format!(
+                "the programs ended, and packets never arrived{}",
+                self.ring_note()
+            ))),
             Ok(summary) => {
                 let found = self.cards.iter().zip(&self.memories).zip(0..);
                 let report = |(node, rank)| node_report(node, self.mix.name(rank));
@@ -425,9 +437,12 @@ impl Cluster {
                 Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", failure_lines(&failures))))
             }
             Err(error) => Err(match undelivered {
-                Some(text) => Error::Undelivered(format!("{text}\nso that there was a {error}")),
+                Some(text) => {
+                    Error::Undelivered(format!("{text}\nso that there was a {error}{}", self.ring_note()))
+                }
                 None => Error::Deadlock(format!(
-                    "{error}{}{}{}",
+                    "{error}{}{}{}{}",
+                    self.ring_note(),
                     hints(&self.cards),
                     refusals::notes(&self.cards),
                     self.fault_notes()
@@ -436,7 +451,17 @@ impl Cluster {
         }
     }
 
-    /// The effects of faults on packets so far, if cards do not use reliable transport; empty if there are none.
+    /// The ports that have paused each other in a circle; empty if there are none.
+    fn ring_note(&self) -> String {
+        self.network.paused_ring().map_or_else(String::new, |ring| {
+            format!(
+                "\n  note: ports are paused in a circle, each until packets have gone by the next one: {ring}; a topology \
+                 without a circle, such as star or fat-tree, or flow control none cannot stop so"
+            )
+        })
+    }
+
+    /// The effects of faults and full buffers on packets so far, if cards do not use reliable transport; empty if there are none.
     pub fn fault_notes(&self) -> String {
         undelivered::notes(&self.network, &self.cards)
     }

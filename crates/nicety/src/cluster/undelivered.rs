@@ -1,4 +1,4 @@
-//! Errors and notes about messages that a network with faults did not deliver.
+//! Errors and notes about messages that a network did not deliver: for its faults, or for want of room.
 
 use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network, Place};
 use nicety_nic::Card;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 const LISTED: usize = 10;
 
 /// Undelivered messages, and why; none if the run need not fail for them. Without reliable transport only losses from
-/// failed links and nodes count, because a program may not need a packet that is lost by chance.
+/// failed links and nodes and from full buffers count, because a program may not need a packet that is lost by chance.
 pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     if reliable(cards) == Some(true) {
         given_up(network, cards)
@@ -63,7 +63,7 @@ fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     Some(format!("{why}; {} not delivered{}", counted(lines.len() as u64, "message", true), listed(&lines)))
 }
 
-/// Packets lost for good because a link or node has failed; `all`: or for another reason.
+/// Packets lost for good because a link or node has failed, or a buffer was full; `all`: or for another reason.
 fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>], all: bool) -> Option<String> {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
@@ -75,7 +75,8 @@ fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>], all: bool) -> Option
         Some(_) => "transport.reliable is false",
         None => "cards of this design never do",
     };
-    let failed = causes.0.iter().any(|(_, failure, _)| all || *failure);
+    let dropped = network.causes().iter().any(|(.., cause, _)| cause.is_drop());
+    let failed = dropped || causes.0.iter().any(|(_, failure, _)| all || *failure);
     let lines: Vec<String> = network.lost_packets().iter().map(ToString::to_string).collect();
     let total: u64 = causes.0.iter().map(|(.., times)| times).sum();
     let count = counted(total, "packet", true);
@@ -97,6 +98,13 @@ impl Causes {
             Cause::Dropped => "lost as the faults name them".to_owned(),
             Cause::Damaged => DAMAGED.to_owned(),
             Cause::BitErrors => "damaged each time that the link sent them".to_owned(),
+            Cause::QueueFull(port) => {
+                format!("dropped by {from}, with no room before its port {port} to {to}")
+            }
+            Cause::NoHeadroom(port) => {
+                format!("dropped by {to}, with no headroom at its port {port} from {from}")
+            }
+            Cause::CardFull => format!("dropped by the card of {to}, whose buffer was full"),
             Cause::NodeDown(failure) => format!("{} is down from {} on", failure.node, failure.at),
             Cause::LinkDown(outage) => format!("the link {from} -> {to} is {outage}"),
         };
@@ -138,7 +146,7 @@ impl Causes {
 
 const DAMAGED: &str = "damaged";
 
-/// The effects of faults, as notes on a run that ended badly for another reason.
+/// The effects of faults and full buffers, as notes on a run that ended badly for another reason.
 pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     if reliable(cards) == Some(true) {
         return String::new();
@@ -150,6 +158,7 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
         (sum(|s| s.corrupted), "damaged"),
         (sum(|s| s.duplicated), "doubled"),
         (sum(|s| s.reordered), "delayed"),
+        (network.queues().iter().map(|queue| queue.dropped_packets).sum(), "dropped"),
     ];
     let happened: Vec<String> =
         happened.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{what} {n}")).collect();

@@ -58,7 +58,7 @@ type Ended = (String, Recording, Vec<Py<PyAny>>);
 impl Simulation {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python names them, and gives most a default")]
-    #[pyo3(signature = (nodes, nics, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new()))]
+    #[pyo3(signature = (nodes, nics, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new(), flow_control=None))]
     fn new(
         nodes: u32,
         nics: Vec<String>,
@@ -71,6 +71,7 @@ impl Simulation {
         recorded_rows: Option<usize>,
         faults: Option<&str>,
         uids: Vec<u32>,
+        flow_control: Option<&str>,
     ) -> PyResult<Self> {
         let watch = Watch::new();
         let built = guarded(|| {
@@ -81,6 +82,7 @@ impl Simulation {
                 recorded_rows: recorded_rows.unwrap_or(default.recorded_rows),
                 topology: topology.parse::<Topology>()?,
                 noise: noise.map(str::parse).transpose()?,
+                flow_control: flow_control.map(nicety::flow::parse).transpose()?.unwrap_or_default(),
                 faults: faults.map(nicety::faults::parse).transpose()?.unwrap_or_default(),
                 uids,
                 seed,
@@ -158,7 +160,7 @@ impl Simulation {
         }
     }
 
-    /// The effects of the network's faults on packets at the end of the run, if cards do not use reliable transport;
+    /// The effects of the network's faults and full buffers on packets at the end of the run, if cards do not use reliable transport;
     /// a text that begins on a line of its own, or an empty one.
     fn fault_notes(&self) -> String {
         self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,0 +1,130 @@
+//! The memory of a switch without credits: which packets it admits, and when it pauses who sends them.
+//!
+//! Without pauses a packet counts for the output it waits for. Each output has a memory of its own, or a share of one, which
+//! is a multiple of what is free of it: an output that alone is busy gets much, and always leaves some for others.
+//!
+//! With pauses it counts for the input it came by, which is where it can be stopped. Each input has a memory of its own,
+//! or a share of one, and headroom: what comes in spite of the pause goes there.
+
+use super::{Pausing, Per, Plan};
+
+/// Why a packet is not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The output's queue is full, or the memory.
+    Full,
+    /// The input's headroom is used up.
+    NoHeadroom,
+}
+
+/// The memory of a switch.
+pub(super) struct Memory {
+    plan: Plan,
+    /// Of what all ports share.
+    shared: u64,
+    used: u64,
+    /// By output: bytes that wait for it.
+    outputs: Vec<Use>,
+    /// By input: bytes that came by it.
+    inputs: Vec<Use>,
+}
+
+/// The use by a port.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    bytes: u64,
+    peak: u64,
+    /// Of them those that are in the headroom, where the rest is shared.
+    beyond: u64,
+}
+
+impl Use {
+    fn take(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.peak = self.peak.max(self.bytes);
+    }
+}
+
+impl Memory {
+    /// The memory of a switch with so many links.
+    pub(super) fn new(plan: Plan, ports: usize) -> Memory {
+        let reserved = plan.pause.map_or(0, |pause| pause.headroom * ports as u64);
+        let shared = match plan.per {
+            Per::Port => 0,
+            Per::Shared => plan.size - reserved,
+        };
+        let none = vec![Use::default(); ports];
+        Memory { plan, shared, used: 0, outputs: none.clone(), inputs: none }
+    }
+
+    /// Admits a packet of so many bytes, if there is room.
+    pub(super) fn admit(&mut self, from: usize, to: usize, bytes: u64) -> Result<(), Refusal> {
+        let Memory { plan, shared, used, outputs, inputs } = self;
+        let free = *shared - *used;
+        match (plan.pause, plan.per) {
+            (None, Per::Port) if outputs[to].bytes + bytes > plan.size => return Err(Refusal::Full),
+            (None, Per::Shared) if bytes > free || !plan.alpha.allows(outputs[to].bytes, free) => {
+                return Err(Refusal::Full);
+            }
+            (Some(_), Per::Port) if inputs[from].bytes + bytes > plan.size => {
+                return Err(Refusal::NoHeadroom);
+            }
+            (Some(pause), Per::Shared) if bytes > free || !plan.alpha.allows(inputs[from].bytes, free) => {
+                if inputs[from].beyond + bytes > pause.headroom {
+                    return Err(Refusal::NoHeadroom);
+                }
+                inputs[from].beyond += bytes;
+            }
+            (_, Per::Port) => {}
+            (_, Per::Shared) => *used += bytes,
+        }
+        inputs[from].take(bytes);
+        outputs[to].take(bytes);
+        Ok(())
+    }
+
+    /// A packet has left. Headroom is free again first.
+    pub(super) fn leave(&mut self, from: usize, to: usize, bytes: u64) {
+        let beyond = self.inputs[from].beyond.min(bytes);
+        self.inputs[from].beyond -= beyond;
+        if self.plan.per == Per::Shared {
+            self.used -= bytes - beyond;
+        }
+        self.inputs[from].bytes -= bytes;
+        self.outputs[to].bytes -= bytes;
+    }
+
+    /// Whether who sends to this input must be paused.
+    pub(super) fn is_over(&self, input: usize) -> bool {
+        let Some(Pausing { xoff, .. }) = self.plan.pause else { return false };
+        let found = &self.inputs[input];
+        match self.plan.per {
+            Per::Port => found.bytes >= xoff,
+            Per::Shared => found.beyond > 0 || !self.plan.alpha.allows(found.bytes, self.shared - self.used),
+        }
+    }
+
+    /// Whether who sends to this input may go on.
+    pub(super) fn is_under(&self, input: usize) -> bool {
+        let Some(Pausing { xon, .. }) = self.plan.pause else { return true };
+        let (found, free) = (&self.inputs[input], self.shared - self.used);
+        match self.plan.per {
+            Per::Port => found.bytes <= xon,
+            Per::Shared => {
+                let above = found.bytes + 2 * self.plan.largest;
+                found.beyond == 0 && (found.bytes == 0 || self.plan.alpha.allows(above, free))
+            }
+        }
+    }
+
+    /// Whether nothing is in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.inputs.iter().all(|input| input.bytes == 0)
+    }
+
+    /// The most bytes at once: of what came by the port with pauses, and else of what waited for it.
+    pub(super) fn peak(&self, port: usize) -> u64 {
+        let of = if self.plan.pause.is_some() { &self.inputs } else { &self.outputs };
+        of[port].peak
+    }
+}

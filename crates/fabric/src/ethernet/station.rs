@@ -1,0 +1,271 @@
+//! A card's end of a link without credits.
+//!
+//! A packet that comes takes a slot of the card's packet buffer. With pauses there is a queue before that, in which packets wait
+//! for a slot: as soon as as many bytes wait as the longest packet has, the sender is paused until none do. Without, and where the queue
+//! is full, the packet is dropped. Control packets need no slot and do not wait.
+
+use super::pause::{Paused, Pauser};
+use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
+use crate::capture::Tap;
+use crate::faults::{Cause, Losses, LostPacket, Place};
+use crate::port::Transmit;
+use crate::{Packet, Parcel, Symbol};
+use nicety_kernel::{Handler, Signal, Sim, race};
+use nicety_types::{Stage, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A card's end of a link.
+pub(crate) struct Station {
+    sim: Sim,
+    transmit: Rc<Transmit>,
+    plan: Plan,
+    slots: u32,
+    state: RefCell<State>,
+    /// Packets that wait for their turn.
+    senders: Cell<u32>,
+    /// A packet has come for the card.
+    came: Signal,
+    /// The link is paused, or free again.
+    changed: Signal,
+    /// A pause of the far end has begun or ended.
+    pausing: Signal,
+}
+
+/// A packet that waits for its turn, and is counted.
+struct Waiting<'c>(&'c Cell<u32>);
+
+impl<'c> Waiting<'c> {
+    fn new(count: &'c Cell<u32>) -> Waiting<'c> {
+        count.set(count.get() + 1);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+struct State {
+    /// Packets that have a slot, or need none.
+    ready: VecDeque<Parcel>,
+    /// Packets that wait for a slot, and their bytes on the wire.
+    waiting: VecDeque<(Parcel, u64)>,
+    waiting_bytes: u64,
+    peak_bytes: u64,
+    slots_used: u32,
+    stopped: Paused,
+    pauser: Pauser,
+    counts: Counts,
+    dropped: Dropped,
+}
+
+impl Station {
+    /// The receiving side of a card's port with so many slots.
+    pub(crate) fn new(sim: &Sim, transmit: Rc<Transmit>, plan: Plan, slots: u32) -> Rc<Station> {
+        let quanta = plan.pause.map_or(1, |pause| pause.quanta);
+        let state = RefCell::new(State {
+            ready: VecDeque::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            peak_bytes: 0,
+            slots_used: 0,
+            stopped: Paused::default(),
+            pauser: Pauser::new(quanta, transmit.gap()),
+            counts: Counts::default(),
+            dropped: Dropped::default(),
+        });
+        let signal = || Signal::new(sim);
+        let (came, changed, pausing) = (signal(), signal(), signal());
+        let senders = Cell::new(0);
+        let sim = sim.clone();
+        let station = Rc::new(Station { sim, transmit, plan, slots, state, senders, came, changed, pausing });
+        if plan.pause.is_some() {
+            station.sim.spawn(station.clone().repeat_pauses());
+        }
+        station
+    }
+
+    /// Waits until the link is free, at `head` at the earliest, and not paused.
+    pub(crate) async fn turn(&self, head: Time) {
+        let _waiting = Waiting::new(&self.senders);
+        loop {
+            let start = head.max(self.transmit.free()).max(self.state.borrow().stopped.until());
+            if start == Time::MAX {
+                self.changed.wait().await;
+            } else if start > self.sim.now() {
+                race(self.sim.until(start), self.changed.wait()).await;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The next packet for the card.
+    pub(crate) async fn receive(&self) -> Parcel {
+        loop {
+            let next = self.state.borrow_mut().ready.pop_front();
+            match next {
+                Some(packet) => return packet,
+                None => self.came.wait().await,
+            }
+        }
+    }
+
+    /// A slot is free again.
+    pub(crate) fn free_slot(&self) {
+        let (state, now) = (&mut *self.state.borrow_mut(), self.sim.now());
+        state.slots_used -= 1;
+        let Some((mut packet, bytes)) = state.waiting.pop_front() else { return };
+        state.waiting_bytes -= bytes;
+        packet.path.advance(Stage::LINK_QUEUED, now);
+        state.take_slot(packet);
+        self.came.notify_one();
+        state.pauser.moves(false, now);
+        if state.waiting.is_empty() && state.pauser.is_on() {
+            let said = state.pauser.end();
+            self.say(state, Some(said));
+        }
+    }
+
+    /// A packet has come.
+    fn arrive(&self, packet: Parcel) {
+        let (state, now) = (&mut *self.state.borrow_mut(), self.sim.now());
+        let bytes = self.transmit.received(packet.payload.len());
+        if packet.is_control() {
+            state.ready.push_back(packet);
+            self.transmit.meter(bytes, state.slots_used);
+            return self.came.notify_one();
+        }
+        if state.slots_used < self.slots && state.waiting.is_empty() {
+            state.take_slot(packet);
+            self.transmit.meter(bytes, state.slots_used);
+            return self.came.notify_one();
+        }
+        self.transmit.meter(bytes, state.slots_used);
+        // The packet whose last byte begins a pause, one less than it, and what still comes.
+        let room = self.plan.pause.map_or(0, |pause| 2 * self.plan.largest + pause.needed);
+        if state.waiting_bytes + bytes > room {
+            self.drop(state, &packet, bytes);
+        } else {
+            state.waiting_bytes += bytes;
+            state.peak_bytes = state.peak_bytes.max(state.waiting_bytes);
+            state.waiting.push_back((packet, bytes));
+        }
+        if self.plan.pause.is_some() {
+            let over = state.waiting_bytes >= self.plan.largest && !state.pauser.is_on();
+            let said = if over { Some(state.pauser.begin(now)) } else { state.pauser.moves(true, now) };
+            self.say(state, said);
+        }
+    }
+
+    fn drop(&self, state: &mut State, packet: &Packet, bytes: u64) {
+        state.counts.dropped_packets += 1;
+        state.counts.dropped_bytes += bytes;
+        state.dropped.note(
+            packet,
+            LostPacket::new(packet, self.sim.now(), (self.peer(), self.here()), Cause::CardFull),
+        );
+    }
+
+    fn here(&self) -> Place {
+        Place::of(self.sim.node(), self.plan.hosts)
+    }
+
+    fn peer(&self) -> Place {
+        Place::of(self.transmit.to(), self.plan.hosts)
+    }
+
+    fn say(&self, state: &mut State, said: Option<super::Pause>) {
+        let Some(said) = said else { return };
+        self.transmit.pause(said, self.sim.now());
+        state.counts.pauses_sent += 1;
+        self.pausing.notify_one();
+    }
+
+    /// Repeats the pauses of the far end; it never ends.
+    async fn repeat_pauses(self: Rc<Self>) {
+        loop {
+            let next = self.state.borrow().pauser.next();
+            match next {
+                None => self.pausing.wait().await,
+                Some(next) if next > self.sim.now() => {
+                    race(self.sim.until(next), self.pausing.wait()).await;
+                }
+                Some(_) => {
+                    let state = &mut *self.state.borrow_mut();
+                    let said = state.pauser.repeat(self.sim.now());
+                    self.say(state, Some(said));
+                }
+            }
+        }
+    }
+
+    /// The use of the port.
+    pub(crate) fn queue(&self) -> QueueStatistics {
+        let state = self.state.borrow();
+        let Counts { dropped_packets, dropped_bytes, pauses_sent } = state.counts;
+        QueueStatistics {
+            at: self.here(),
+            port: 0,
+            peer: self.peer(),
+            reason: Drops::Card,
+            dropped_packets,
+            dropped_bytes,
+            peak_bytes: state.peak_bytes,
+            pauses_sent,
+            pauses_received: state.stopped.frames,
+            paused: state.stopped.total(self.sim.now()),
+        }
+    }
+
+    /// The packets that it dropped.
+    pub(crate) fn losses<T>(&self, read: impl FnOnce(&Losses) -> T) -> T {
+        read(&self.state.borrow().dropped.losses)
+    }
+
+    /// Keeps the packets that it drops.
+    pub(crate) fn tap(&self, tap: Rc<Tap>) {
+        self.state.borrow_mut().dropped.tap = Some(tap);
+    }
+
+    /// The port, if it is paused and has packets to send; those that came wait for it if the far end is paused as well.
+    pub(crate) fn waits(&self) -> Option<Wait> {
+        let state = self.state.borrow();
+        let waits = state.stopped.until() == Time::MAX && self.senders.get() > 0;
+        let from = if state.pauser.is_on() { vec![self.peer()] } else { Vec::new() };
+        waits.then(|| Wait { at: self.here(), port: 0, peer: self.peer(), from })
+    }
+}
+
+impl State {
+    fn take_slot(&mut self, packet: Parcel) {
+        self.slots_used += 1;
+        self.ready.push_back(packet);
+    }
+}
+
+/// Takes what comes, as it comes.
+impl Handler<Symbol> for Station {
+    fn message(&self, _: u32, symbol: Symbol) {
+        match symbol {
+            Symbol::Packet(packet) => self.arrive(packet),
+            Symbol::Pause(pause) => {
+                let state = &mut *self.state.borrow_mut();
+                state.stopped.hear(pause, self.sim.now(), self.transmit.gap());
+                self.changed.notify_all();
+            }
+            // No slot was kept for it.
+            Symbol::Lost(_) => {}
+            Symbol::Head { .. } => unreachable!("cards are given whole packets"),
+            Symbol::Barrier => unreachable!("a barrier symbol on a data link"),
+        }
+    }
+
+    fn units(&self, _: u32) {
+        unreachable!("no credits come on a link without any");
+    }
+}

@@ -1,0 +1,157 @@
+//! A ring of switches, each with a link to the next one and to the one before.
+//!
+//! Packets take the shorter way round, clockwise where both are as long. Nothing breaks the circle: packets in it can wait for
+//! each other for ever, with credits and with pauses alike. That is what the topology is for.
+
+use crate::ethernet::Plan;
+use crate::link::planned_link;
+use crate::topology::card;
+use crate::{
+    Delivery, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
+    TopologyError, Transit,
+};
+use nicety_kernel::World;
+use nicety_types::NodeId;
+use std::fmt;
+use std::rc::Rc;
+
+/// Most switches of a ring.
+const MOST: u32 = 4096;
+
+/// A ring of switches, without hosts yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ring {
+    switches: u16,
+}
+
+impl Ring {
+    /// A ring of so many switches.
+    ///
+    /// # Errors
+    /// When it has fewer than three or more than 4096.
+    pub fn new(switches: u32) -> Result<Ring, TopologyError> {
+        match switches {
+            3..=MOST => Ok(Ring { switches: switches as u16 }),
+            _ => {
+                let why = format!("a ring has 3 to {MOST} switches, not {switches}");
+                Err(TopologyError::new(why).topology("ring:4").topology("star for one switch"))
+            }
+        }
+    }
+
+    /// Parses the part behind `ring`: `:SWITCHES`.
+    pub(crate) fn parse(text: &str) -> Result<Ring, TopologyError> {
+        let number = text.strip_prefix(':').filter(|text| !text.starts_with('+'));
+        match number.and_then(|text| text.parse().ok()) {
+            Some(switches) => Ring::new(switches),
+            None => {
+                let shown: String = text.chars().take(32).collect();
+                Err(TopologyError::new(format!(
+                    "ring{shown}: the number of switches is a whole number; write ring:SWITCHES, as in ring:4"
+                )))
+            }
+        }
+    }
+
+    /// The switch of a host, by rank: hosts are spread over the switches in their order.
+    fn switch_of(self, rank: usize, hosts: usize) -> usize {
+        rank * usize::from(self.switches) / hosts
+    }
+
+    /// The most links of a switch.
+    pub(crate) fn links(self, hosts: usize) -> usize {
+        hosts.div_ceil(usize::from(self.switches)) + 2
+    }
+
+    /// Whether so many hosts can be joined.
+    pub(crate) fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
+        let (links, ports) = (self.links(hosts), spec.ports as usize);
+        if hosts < 2 {
+            return Err(
+                TopologyError::new(format!("a ring has 2 nodes at least, not {hosts}")).nodes("2 or more")
+            );
+        }
+        if links > ports {
+            let fewer = ports.saturating_sub(2) * usize::from(self.switches);
+            let why = format!(
+                "{self} with {hosts} nodes needs switches of {links} ports, and switch.ports is {ports}"
+            );
+            return Err(TopologyError::new(why)
+                .nodes(format!("{fewer} or fewer"))
+                .set(format!("switch.ports={links}")));
+        }
+        Ok(())
+    }
+
+    /// Joins the hosts.
+    pub(crate) fn build(
+        self,
+        world: &mut World<Symbol>,
+        hosts: &[(NodeId, LinkSpec)],
+        spec: &NetworkSpec,
+        plan: Option<Plan>,
+    ) -> (Vec<Port>, Vec<Switch>) {
+        let count = usize::from(self.switches);
+        let nodes: Vec<NodeId> = (0..count).map(|_| world.add_node()).collect();
+        let terminal =
+            |at: usize| Terminal { node: nodes[at], buffer: spec.switch.buffer, delivery: Delivery::Head };
+        let mut ends: Vec<Vec<_>> = nodes.iter().map(|_| Vec::new()).collect();
+        let mut ports = Vec::with_capacity(hosts.len());
+        // By node: the switch of a host, and its port there.
+        let mut places = vec![None; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
+        for (rank, host) in hosts.iter().enumerate() {
+            let at = self.switch_of(rank, hosts.len());
+            let (near, far) = planned_link(world, (card(host), terminal(at)), host.1, plan);
+            ports.push(Port::new(near));
+            places[host.0.0 as usize] = Some((at, ends[at].len()));
+            ends[at].push(far);
+        }
+        let below: Vec<usize> = ends.iter().map(Vec::len).collect();
+        let mut before: Vec<_> = nodes.iter().map(|_| None).collect();
+        for at in 0..count {
+            let next = (at + 1) % count;
+            let (near, far) = planned_link(world, (terminal(at), terminal(next)), spec.link, plan);
+            ends[at].push(near);
+            before[next] = Some(far);
+        }
+        let places: Rc<[Option<(usize, usize)>]> = places.into();
+        let each = ends.into_iter().zip(before).zip(below).enumerate();
+        let install = |(here, ((mut ends, before), below)): (usize, ((Vec<_>, Option<_>), usize))| {
+            ends.extend(before);
+            let way = Way { places: places.clone(), here, count, below };
+            Switch::install(&spec.switch, ends, Box::new(way)).placed(0, here as u32)
+        };
+        (ports, each.map(install).collect())
+    }
+}
+
+impl fmt::Display for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ring:{}", self.switches)
+    }
+}
+
+/// The routing of one switch.
+struct Way {
+    /// By node: its switch, and its port there; none for nodes that packets are not for.
+    places: Rc<[Option<(usize, usize)>]>,
+    here: usize,
+    count: usize,
+    /// How many hosts are at this switch: the ports behind theirs are to the next switch and to the one before.
+    below: usize,
+}
+
+impl Routing for Way {
+    fn route(&self, packet: &Transit, _: usize) -> Route {
+        let to = packet.destination;
+        let Some((at, port)) = self.places.get(to.0 as usize).copied().flatten() else {
+            panic!("a switch has no route to {to}, where a packet of {} is for", packet.message.source)
+        };
+        let clockwise = (at + self.count - self.here) % self.count;
+        match clockwise {
+            0 => Route::by(port),
+            _ if 2 * clockwise <= self.count => Route::by(self.below),
+            _ => Route::by(self.below + 1),
+        }
+    }
+}
