@@ -20,7 +20,7 @@ pub struct RunReport {
     /// The links that can have faults, one for each direction.
     pub links: Vec<LinkReport>,
     /// The ports of hosts and switches, in a network without credits.
-    pub ports: Vec<QueueReport>,
+    pub ports: Vec<NetworkPortReport>,
 }
 
 /// A node during a run: counts that every node has, and by design those of its card.
@@ -63,7 +63,7 @@ pub struct LinkReport {
 
 /// The use of a port of a host or switch, in a network without credits.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct QueueReport {
+pub struct NetworkPortReport {
     /// The host or switch, such as `hosts.1` or `switch.0`.
     pub at: String,
     /// The number of the port there.
@@ -95,7 +95,7 @@ impl RunReport {
             events: run.events,
             nodes: (0..run.nodes.len()).map(|rank| NodeCounts::of(run, rank)).collect(),
             links: run.network.faults.iter().map(LinkReport::of).collect(),
-            ports: run.network.queues.iter().map(QueueReport::of).collect(),
+            ports: run.network.queues.iter().map(NetworkPortReport::of).collect(),
         }
     }
 }
@@ -115,9 +115,9 @@ impl NodeCounts {
     }
 }
 
-impl QueueReport {
-    fn of(queue: &QueueStatistics) -> QueueReport {
-        QueueReport {
+impl NetworkPortReport {
+    fn of(queue: &QueueStatistics) -> NetworkPortReport {
+        NetworkPortReport {
             at: queue.at.to_string(),
             port: queue.port,
             peer: queue.peer.to_string(),

@@ -298,3 +298,33 @@ proptest! {
         prop_assert!(std::fs::read(&file.0).unwrap() == bytes, "the same file in three shards");
     }
 }
+
+#[test]
+fn dropped_packets_are_there_with_where_they_were_dropped() {
+    let file = Scratch::new("drops");
+    let mut cluster = cluster("spin-discrete", 4, |config| {
+        let flow_control = nicety::flow::parse("none,buffer=4Ki").unwrap();
+        ClusterConfig { capture: Some(Capture::to(&file.0)), flow_control, ..config }
+    });
+    for rank in 1..4 {
+        cluster.program(rank, |host| async move {
+            let buffer = host.alloc(4000)?;
+            host.send(&buffer, 0, 7).await
+        });
+    }
+    let error = cluster.run().unwrap_err().to_string();
+    assert!(error.starts_with("2 packets were not delivered"), "{error}");
+    let found = file.read();
+    // Behind the links; what was on a link is there as well.
+    assert_eq!(found.links.last().unwrap().0, "dropped by switch.0");
+    assert_eq!(found.links.iter().filter(|link| link.0.starts_with("dropped by ")).count(), 1);
+    let dropped: Vec<_> =
+        found.packets.iter().filter(|packet| packet.link == "dropped by switch.0").collect();
+    assert_eq!(dropped.len(), 2);
+    for (packet, rank) in dropped.into_iter().zip([2, 3]) {
+        let (_, payload, numbers) = split(&packet.bytes);
+        assert_eq!((payload.len(), numbers), (4000, [32, 0, rank, 0, 0, 0, 4000]));
+        // Post and bus, and the flight to the switch.
+        assert_eq!(packet.comment, "348400 ps, dropped: no room before port 0");
+    }
+}

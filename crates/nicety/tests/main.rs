@@ -2,6 +2,7 @@
 
 mod capture;
 mod faults;
+mod flow;
 mod interfaces;
 mod itself;
 mod messages;

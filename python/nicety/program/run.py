@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nicety.program.reports import NodeReport, report_of, told
-from nicety.shared.reports import Failure, LinkReport, PortalsReport, QueueReport
+from nicety.shared.reports import Failure, LinkReport, PortalsReport, NetworkPortReport
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 
@@ -39,7 +39,7 @@ class Run(Recorded):
     results: dict[int, Any] = field(default_factory=dict)
     links: list[LinkReport] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-    ports: list[QueueReport] = field(default_factory=list)
+    ports: list[NetworkPortReport] = field(default_factory=list)
     _recording: _native.Recording = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -58,7 +58,7 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
     """A run that came to its end, what its programs returned, and what it has recorded."""
     report = json.loads(text)
     links = [report_of(LinkReport, link) for link in report.pop("links")]
-    ports = [report_of(QueueReport, port) for port in report.pop("ports")]
+    ports = [report_of(NetworkPortReport, port) for port in report.pop("ports")]
     nodes = [report_of(NodeReport, node) for node in report.pop("nodes")]
     failures = [failure for node in nodes for failure in node.failures]
     found = {"nodes": nodes, "links": links, "ports": ports, "failures": failures}
@@ -100,13 +100,13 @@ def run_html(run: Run) -> str:
     return text + (f"<p>{len(failed)} failures:</p><ul>{items}</ul>" if failed else "")
 
 
-def _ports(ports: Sequence[QueueReport]) -> str:
+def _ports(ports: Sequence[NetworkPortReport]) -> str:
     """A table of ports, or nothing where there are none."""
     if not ports:
         return ""
-    rows = [[field.name.replace("_", " ") for field in fields(QueueReport)]]
-    for port in ports[:_MOST]:
-        rows.append([f"{value:,}" if isinstance(value, int) else value for value in astuple(port)])
+    rows = [[field.name.replace("_", " ") for field in fields(NetworkPortReport)]]
+    counts = (astuple(port) for port in ports[:_MOST])
+    rows += [[f"{value:,}" if isinstance(value, int) else value for value in each] for each in counts]
     more = f"<p>and {len(ports) - _MOST} more</p>" if len(ports) > _MOST else ""
     return table_html("ports that dropped packets or paused who sends to them", rows) + more
 

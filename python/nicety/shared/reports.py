@@ -255,6 +255,36 @@ class MicroengineReport:
 
 
 @dataclass(frozen=True)
+class NetworkPortReport:
+    """The use of a port of a host or switch, in a network without credits.
+
+    Attributes:
+        at: The host or switch, such as `hosts.1` or `switch.0`.
+        port: The number of the port there.
+        peer: The host or switch at the far end of its link.
+        dropped_packets: Packets that were dropped at this port.
+        dropped_bytes: Their bytes on the wire.
+        reason: Why packets are dropped here, if any are: `queue full`, those for this port; `no headroom`, those that
+            came by it though its sender was paused; `packet buffer full`, by a card.
+        peak_bytes: Most bytes at once in the queue before the port; with pauses, of what came by it.
+        pauses_sent: Pause frames sent by this port, those among them that end a pause.
+        pauses_received: Pause frames that came.
+        paused_ps: How long the port was not allowed to send, in picoseconds.
+    """
+
+    at: str
+    port: int
+    peer: str
+    dropped_packets: int
+    dropped_bytes: int
+    reason: str
+    peak_bytes: int
+    pauses_sent: int
+    pauses_received: int
+    paused_ps: int
+
+
+@dataclass(frozen=True)
 class NodeCounts:
     """A node during a run: counts that every node has, and by design those of its card.
 
@@ -377,36 +407,6 @@ class QueueReport:
     frames_received: int
     frames_unclaimed: int
     frames_waiting: int
-
-
-@dataclass(frozen=True)
-class QueueReport2:
-    """The use of a port of a host or switch, in a network without credits.
-
-    Attributes:
-        at: The host or switch, such as `hosts.1` or `switch.0`.
-        port: The number of the port there.
-        peer: The host or switch at the far end of its link.
-        dropped_packets: Packets that were dropped at this port.
-        dropped_bytes: Their bytes on the wire.
-        reason: Why packets are dropped here, if any are: `queue full`, those for this port; `no headroom`, those that
-            came by it though its sender was paused; `packet buffer full`, by a card.
-        peak_bytes: Most bytes at once in the queue before the port; with pauses, of what came by it.
-        pauses_sent: Pause frames sent by this port, those among them that end a pause.
-        pauses_received: Pause frames that came.
-        paused_ps: How long the port was not allowed to send, in picoseconds.
-    """
-
-    at: str
-    port: int
-    peer: str
-    dropped_packets: int
-    dropped_bytes: int
-    reason: str
-    peak_bytes: int
-    pauses_sent: int
-    pauses_received: int
-    paused_ps: int
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,16 @@ def report_table(report: Mapping[str, Any]) -> Table:
 _COUNTED = {"refused_commands": ("commands_refused", "times"), "locks": ("lock_waits", "waits")}
 """Lists of which a table has a sum: the column, and what is added up."""
 
+_LISTED = {
+    "host_memory": ("node",),
+    "transport": ("node",),
+    "faults": ("link",),
+    "ports": ("at", "port"),
+    "flows": ("source", "target"),
+    "handlers": ("handler",),
+}
+"""Lists of which a table has columns for each item: what names an item."""
+
 
 def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The columns of a row and their values, as in `report_table`."""
@@ -38,19 +48,11 @@ def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if name == "stages":
             for stage in value:
                 yield f"stages_{stage['stage'].replace(',', '').replace(' ', '_')}_ns", stage["ns"]
-        elif name in {"host_memory", "transport"}:
-            yield from _listed(name, value, ("node",))
-        elif name == "faults" and isinstance(value, list):
-            yield from _listed(name, value, ("link",))
-        elif name == "ports" and isinstance(value, list):
-            yield from _listed(name, value, ("at", "port"))
+        elif name in _LISTED and isinstance(value, list):
+            yield from _listed(name, value, _LISTED[name])
         elif name in _COUNTED:
             total, counts = _COUNTED[name]
             yield total, sum(item[counts] for item in value)
-        elif name == "flows":
-            yield from _listed(name, value, ("source", "target"))
-        elif name == "handlers":
-            yield from _listed(name, value, ("handler",))
         elif isinstance(value, Mapping):
             yield from ((f"{name}_{field}", inner) for field, inner in value.items())
         else:
