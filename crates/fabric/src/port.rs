@@ -267,7 +267,7 @@ impl Port {
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
         if let Incomings::Station(station) = &self.incoming {
-            return self.station_turn(station, Channel::Data(channel), flight).await;
+            return Box::pin(self.station_turn(station, Channel::Data(channel), flight)).await;
         }
         let credit = match self.try_credit(channel) {
             Some(credit) => credit,
@@ -306,7 +306,7 @@ impl Port {
     /// As [`Port::turn`], for a packet of the control channel.
     pub async fn control_turn(&self, flight: Flight) -> Turn {
         if let Incomings::Station(station) = &self.incoming {
-            return self.station_turn(station, Channel::Control, flight).await;
+            return Box::pin(self.station_turn(station, Channel::Control, flight)).await;
         }
         let asked = self.sim.now();
         let ready = asked.max(flight.head);
@@ -315,7 +315,8 @@ impl Port {
         Turn { flight, channel, credit, granted: asked, waited: self.sim.now().since(ready) }
     }
 
-    /// The same in a network without credits, where packets of all channels are alike.
+    /// The same in a network without credits, where packets of all channels are alike. It is boxed, so that senders with
+    /// credits are no larger for it.
     async fn station_turn(&self, station: &Station, channel: Channel, flight: Flight) -> Turn {
         let ready = self.sim.now().max(flight.head);
         station.turn(flight.head).await;
@@ -402,7 +403,7 @@ impl Port {
     pub async fn receive(&self) -> Parcel {
         let incoming = match &self.incoming {
             Incomings::Wire(wire) => wire,
-            Incomings::Station(station) => return station.receive().await,
+            Incomings::Station(station) => return Box::pin(station.receive()).await,
         };
         loop {
             if self.credits.waiting() > 0 {

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nicety.program.reports import NodeReport, report_of, told
-from nicety.shared.reports import Failure, LinkReport, PortalsReport, NetworkPortReport
+from nicety.shared.reports import Failure, LinkReport, NetworkPortReport, PortalsReport
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 
@@ -61,8 +61,15 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
     ports = [report_of(NetworkPortReport, port) for port in report.pop("ports")]
     nodes = [report_of(NodeReport, node) for node in report.pop("nodes")]
     failures = [failure for node in nodes for failure in node.failures]
-    found = {"nodes": nodes, "links": links, "ports": ports, "failures": failures}
-    return Run(**report, **found, results=results, _recording=recording)
+    return Run(
+        **report,
+        nodes=nodes,
+        results=results,
+        links=links,
+        ports=ports,
+        failures=failures,
+        _recording=recording,
+    )
 
 
 _LONGEST = 60
