@@ -10,6 +10,7 @@ local fields = {
     damaged = ProtoField.bool("nicety.damaged", "Damaged", 8, nil, 0x04),
     again = ProtoField.bool("nicety.again", "Again", 8, nil, 0x08),
     missing = ProtoField.bool("nicety.missing", "Bytes missing", 8, nil, 0x10),
+    dropped = ProtoField.bool("nicety.dropped", "Dropped", 8, nil, 0x20),
     length = ProtoField.uint16("nicety.header_length", "Bytes of the card's header"),
     channel = ProtoField.uint8("nicety.channel", "Virtual channel"),
     source = ProtoField.uint32("nicety.source", "Source rank"),
@@ -40,7 +41,7 @@ function nicety.dissector(bytes, packet, tree)
     local own = tree:add(nicety, bytes(0, HEADER))
     own:add(fields.version, bytes(0, 1))
     local flags = own:add(fields.flags, bytes(1, 1))
-    for _, name in ipairs({ "control", "lost", "damaged", "again", "missing" }) do
+    for _, name in ipairs({ "control", "lost", "damaged", "again", "missing", "dropped" }) do
         flags:add(fields[name], bytes(1, 1))
     end
     own:add(fields.length, bytes(2, 2))

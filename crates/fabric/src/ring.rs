@@ -108,10 +108,10 @@ impl Ring {
         }
         let below: Vec<usize> = ends.iter().map(Vec::len).collect();
         let mut before: Vec<_> = nodes.iter().map(|_| None).collect();
-        for at in 0..count {
+        for (at, ends) in ends.iter_mut().enumerate() {
             let next = (at + 1) % count;
             let (near, far) = planned_link(world, (terminal(at), terminal(next)), spec.link, plan);
-            ends[at].push(near);
+            ends.push(near);
             before[next] = Some(far);
         }
         let places: Rc<[Option<(usize, usize)>]> = places.into();
