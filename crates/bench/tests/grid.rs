@@ -157,7 +157,7 @@ fn requests_that_cannot_be_are_refused() {
         (with(&|r| (r.grid, r.nodes) = (None, Some(1))), "--nodes 1: a grid has 2"),
         (with(&|r| r.topology = Some("pair".into())), "--grid 2x2 has 4 ranks: a pair has 2 nodes, not 4"),
         (with(&|r| r.grid = Some("40".into())), "a star of 40 nodes needs a switch of 40 ports"),
-        (with(&|r| r.topology = Some("ring".into())), "no topology 'ring'"),
+        (with(&|r| r.topology = Some("rink".into())), "no topology 'rink'"),
         (
             with(&|r| r.topology = Some("torus:4x4".into())),
             "--grid 2x2 has 4 ranks: torus:4x4 has 16 nodes, not 4",

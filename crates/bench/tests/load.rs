@@ -290,7 +290,7 @@ fn impossible_requests_are_refused() {
     let deep = error(deep);
     assert!(deep.contains("589824 of them") && deep.contains("limits.event_queue_depth"), "{deep}");
     assert!(error(Request { pattern: "ring".into(), ..base() }).contains("no such pattern"));
-    assert!(error(Request { topology: Some("ring".into()), ..base() }).contains("pair, star"));
+    assert!(error(Request { topology: Some("rink".into()), ..base() }).contains("pair, star"));
 }
 
 #[test]
