@@ -152,7 +152,7 @@ def test_the_command_line(nicety: Callable[..., Result], tmp_path: Path) -> None
     assert "write buffer=4096 or more" in done.stderr
     done = nicety("bench", "latency", "--nic", "spin-discrete", "--flow-control", "pfc")
     assert done.status == 2
-    assert "this topology has no switches; write topology star, fat-tree or ring" in done.stderr
+    assert "this topology has no switches; write --topology star, fat-tree or ring" in done.stderr
     done = nicety("bench", "halo", "--nic", "spin-discrete", "--sizes", "1Ki", "--flow-control", "pfc", "--json")
     assert done.json()["manifest"]["flow_control"] == "pfc"
 

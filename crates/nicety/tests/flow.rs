@@ -108,6 +108,15 @@ fn reliable_transport_makes_up_for_drops_and_they_are_counted() {
 }
 
 #[test]
+fn tcp_sends_again_what_a_switch_has_dropped() {
+    let shape =
+        Shape { card: "niagara2-niu", nodes: 6, topology: "star", flow: "none,buffer=8Ki", overrides: &[] };
+    let run = run(&shape, 20_000, 1).unwrap();
+    let dropped: u64 = run.network.queues.iter().map(|queue| queue.dropped_packets).sum();
+    assert!(dropped > 0);
+}
+
+#[test]
 fn a_message_that_transport_gives_up_says_what_dropped_its_packets() {
     // Room for one long packet; acknowledgements are dropped beside it as well.
     let few = &["transport.reliable=true", "transport.timeout=2 us", "transport.retries=1"];

@@ -4,7 +4,7 @@ use super::card::{Card, Statistics};
 use super::messages::{Messenger, Posted};
 use super::net::Net;
 use super::sockets::Sockets;
-use super::spec::{EthernetSpec, read_ethernet};
+use super::spec::{EthernetSpec, HEADERS, read_ethernet};
 use super::{stages, wire};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
@@ -192,6 +192,10 @@ impl CardSpec for EthernetSpec {
 
     fn link_layer(&self) -> LinkLayer {
         LinkLayer::Ethernet { checksum: wire::CHECK_SEQUENCE }
+    }
+
+    fn largest_packet(&self) -> u64 {
+        self.frames.mtu + HEADERS
     }
 
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
