@@ -119,7 +119,7 @@ def test_no_noise_and_a_pair_are_what_there_is_without_a_word() -> None:
         ({"pattern": "ring"}, ["ring", "bidirectional"]),
         ({"pattern": "incast:4", "topology": "pair"}, ["5 nodes", "--topology star"]),
         ({"pattern": "incast:99"}, ["100 nodes", "switch.ports"]),
-        ({"topology": "ring"}, ["ring", "star"]),
+        ({"topology": "rink"}, ["rink", "star"]),
         ({"noise": "1ms"}, ["1ms", "PERIOD,DURATION"]),
         ({"noise": "25us,1ms"}, ["not shorter"]),
         ({"noise": "1,2"}, ["period", "ns"]),

@@ -286,7 +286,7 @@ def test_files_that_are_none(nicety: Callable, tmp_path: Path) -> None:
         (["--nic", "spin-discrete,,"], "an empty name"),
         (["--set", "hpu.coers=8"], "hpu.cores"),
         (["--noise", "1ms"], "PERIOD,DURATION"),
-        (["--topology", "ring"], "pair, star"),
+        (["--topology", "rink"], "pair, star"),
         (["--topology", "fat-tree:7"], "an even number of ports"),
         (["--nodes", "0"], "--nodes"),
         (["--nic", CARDS, "--trace", "t"], "--trace t: a timeline is of one card; name one with --nic"),
