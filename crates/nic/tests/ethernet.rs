@@ -5,6 +5,7 @@ mod channels;
 mod errors;
 mod limits;
 mod messages;
+mod offload;
 mod specs;
 mod support;
 mod timing;

@@ -148,12 +148,14 @@ mod tests {
                 "apenet-6",
                 "apenet-v4",
                 "apenet-v5",
+                "ethernet-100g",
                 "niagara2-neptune",
                 "niagara2-niu",
                 "nfp-4000",
                 "qnix",
                 "spin-discrete",
-                "spin-integrated"
+                "spin-integrated",
+                "xeon-oplin"
             ]
         );
     }

@@ -11,12 +11,14 @@ pub const SHIPPED: Library = Library::new(&[
     ("apenet-6", include_str!("../../../specs/apenet-6.toml")),
     ("apenet-v4", include_str!("../../../specs/apenet-v4.toml")),
     ("apenet-v5", include_str!("../../../specs/apenet-v5.toml")),
+    ("ethernet-100g", include_str!("../../../specs/ethernet-100g.toml")),
     ("niagara2-neptune", include_str!("../../../specs/niagara2-neptune.toml")),
     ("niagara2-niu", include_str!("../../../specs/niagara2-niu.toml")),
     ("nfp-4000", include_str!("../../../specs/nfp-4000.toml")),
     ("qnix", include_str!("../../../specs/qnix.toml")),
     ("spin-discrete", include_str!("../../../specs/spin-discrete.toml")),
     ("spin-integrated", include_str!("../../../specs/spin-integrated.toml")),
+    ("xeon-oplin", include_str!("../../../specs/xeon-oplin.toml")),
 ]);
 
 impl Library {

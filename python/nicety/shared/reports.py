@@ -83,10 +83,13 @@ class EthernetReport:
         retransmissions: Segments that TCP sent again.
         dropped: Frames that the protocols dropped.
         backlog_full: Frames dropped because too many waited for a kernel thread.
+        packets: Packets that came to host memory: frames, or several that the card has joined.
         channels: Frames by receive channel.
         soft_rings: Frames by soft ring.
         groups: CPU time by function group.
         busy_ps: CPU time of all of them, in picoseconds.
+        handlers: Interrupts of receive channels that were handled.
+        handler_busy_ps: CPU time of their handlers before they took frames, in picoseconds.
         system_calls: System calls.
         context_switches: Times that a CPU of the host went over to another thread.
         wakes: Threads that were asleep and were woken.
@@ -107,10 +110,13 @@ class EthernetReport:
     retransmissions: int
     dropped: int
     backlog_full: int
+    packets: int
     channels: list[int]
     soft_rings: list[int]
     groups: list[GroupReport]
     busy_ps: int
+    handlers: int
+    handler_busy_ps: int
     system_calls: int
     context_switches: int
     wakes: int

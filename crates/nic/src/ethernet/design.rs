@@ -55,6 +55,8 @@ pub struct Report {
     pub dropped: u64,
     /// Frames dropped because too many waited for a kernel thread.
     pub backlog_full: u64,
+    /// Packets that came to host memory: frames, or several that the card has joined.
+    pub packets: u64,
     /// Frames by receive channel.
     pub channels: Vec<u64>,
     /// Frames by soft ring.
@@ -63,6 +65,10 @@ pub struct Report {
     pub groups: Vec<GroupReport>,
     /// CPU time of all of them, in picoseconds.
     pub busy_ps: u64,
+    /// Interrupts of receive channels that were handled.
+    pub handlers: u64,
+    /// CPU time of their handlers before they took frames, in picoseconds.
+    pub handler_busy_ps: u64,
     /// System calls.
     pub system_calls: u64,
     /// Times that a CPU of the host went over to another thread.
@@ -121,10 +127,13 @@ impl Node {
             retransmissions: stack.counters().retransmissions,
             dropped: stack.counters().dropped.iter().sum(),
             backlog_full: net.rings.iter().map(|ring| ring.dropped.get()).sum(),
+            packets: net.card.receive.iter().map(|ring| ring.packets.get()).sum(),
             channels: net.card.receive.iter().map(|ring| ring.frames.get()).collect(),
             soft_rings: net.rings.iter().map(|ring| ring.taken.get()).collect(),
             groups: Group::ALL.map(group).to_vec(),
             busy_ps: account.busy().ps(),
+            handlers: net.handlers.get().0,
+            handler_busy_ps: net.handlers.get().1.ps(),
             system_calls: net.system_calls.get(),
             context_switches: account.context_switches,
             wakes: account.wakes,

@@ -4,6 +4,7 @@ use super::net::Net;
 use super::receive::Arrived;
 use super::softrings::Frame;
 use super::stages;
+use super::transmit::Finish;
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
@@ -45,19 +46,23 @@ impl Net {
             thread.sleep().await;
             let mut handler = Path::clock(self.sim.now());
             self.begin_interrupt(&thread, &state, &mut handler).await;
+            let (handlers, busy) = self.handlers.get();
+            self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
             let mut taken = 0;
             loop {
                 let arrived = ring.arrived.borrow_mut().pop_front();
                 let Some(arrived) = arrived else { break };
+                ring.emptied.set(ring.emptied.get() + arrived.buffers);
                 self.take_frame(&thread, &state, arrived, &handler).await;
                 taken += 1;
                 if taken == self.spec.driver.budget {
                     break;
                 }
             }
+            let buffers = ring.emptied.take();
             // The card learns of free buffers, and that it may interrupt again, by two registers.
             self.write_register(&thread).await;
-            ring.give_back(taken);
+            ring.give_back(buffers);
             self.write_register(&thread).await;
             let unseen = ring.arrived.borrow().len() as u64;
             ring.coalescing.arm(unseen);
@@ -83,7 +88,7 @@ impl Net {
 
     /// Takes a frame from its ring to the soft ring of its connection.
     async fn take_frame(self: &Rc<Net>, thread: &Thread, state: &Data, arrived: Arrived, handler: &Path) {
-        let Arrived { address, bytes, verified, message, mut path } = arrived;
+        let Arrived { address, bytes, verified, message, mut path, .. } = arrived;
         path.advance(stages::COALESCED, handler.origin());
         path.advance(stages::HANDLER, handler.at());
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -95,6 +100,9 @@ impl Net {
         thread.run(Piece::new(Group::Buffers, costs.buffer), stages::DRIVER_IN, &mut path).await;
         let bytes = self.card.dma.bytes(address, bytes).into_buffer().expect("frames are real bytes");
         self.card.recorder.message_noticed(message, self.sim.now());
+        if self.rings.is_empty() {
+            return self.receive(thread, Frame { bytes, verified, headers, path }).await;
+        }
         let number = self.card.hash(&bytes) / self.card.receive.len() % self.rings.len();
         let ring = &self.rings[number];
         if ring.push(Frame { bytes, verified, headers, path: path.clone() }, costs.backlog) {
@@ -110,13 +118,7 @@ impl Net {
     }
 
     /// Sends a frame: a descriptor in the ring of its connection, and the doorbell. Waits for a free descriptor.
-    pub(super) async fn send(
-        self: &Rc<Net>,
-        thread: &Thread,
-        frame: &[u8],
-        needs_checksum: bool,
-        path: &mut Path,
-    ) {
+    pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
         let number = self.card.hash(frame) % self.card.transmit.len();
         let ring = &self.card.transmit[number];
         let touched = [&ring.data];
@@ -136,7 +138,7 @@ impl Net {
         }
         let bytes = self.spec.registers.bytes;
         let (bus, start) = (self.card.dma.bus(), self.sim.now());
-        let message = self.card.post(number, frame, needs_checksum, path.clone());
+        let message = self.card.post(number, frame, finish, path.clone());
         let landed = thread.hold(Group::Driver, bus.store(message, bytes, Path::clock(start))).await.landed;
         path.advance(stages::DRIVER_OUT, self.sim.now());
         let card = self.card.clone();

@@ -3,7 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `stages.rs`, `spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
-//! | `interrupts.rs` | coalescing |
+//! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
 //! | `softrings.rs` | kernel threads that run the protocols for frames that have come |
 //! | `waiters.rs`, `programs.rs` | threads that wait, and those of programs |
@@ -30,6 +30,7 @@ mod card;
 mod design;
 mod driver;
 mod interrupts;
+mod joining;
 mod messages;
 mod net;
 mod programs;

@@ -4,6 +4,7 @@ use super::card::Card;
 use super::programs::Programs;
 use super::softrings::SoftRing;
 use super::spec::EthernetSpec;
+use super::transmit::Finish;
 use super::waiters::Waiters;
 use super::{stages, wire};
 use crate::design::CardError;
@@ -13,7 +14,7 @@ use nicety_stack::{
     Arrival, ConnectionId, DatagramId, Error, Event, LEAST_MTU_V6, ListenerId, Network, Source, Stack,
     StackSpec,
 };
-use nicety_types::{MessageId, NodeId, Path, Time};
+use nicety_types::{Duration, MessageId, NodeId, Path, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -70,6 +71,8 @@ pub(super) struct Net {
     /// Ranks whose stations the stack knows.
     known: RefCell<FxHashSet<u32>>,
     pub(super) system_calls: Cell<u64>,
+    /// Interrupts of receive channels that were handled, and what their handlers took before they took frames.
+    pub(super) handlers: Cell<(u64, Duration)>,
     /// When the timer's thread is to run.
     due: Cell<Option<Time>>,
     due_sooner: Signal,
@@ -101,6 +104,7 @@ impl Net {
             watcher: RefCell::default(),
             known: RefCell::default(),
             system_calls: Cell::new(0),
+            handlers: Cell::new((0, Duration::ZERO)),
             due: Cell::new(None),
             due_sooner: Signal::new(sim),
             spec,
@@ -236,7 +240,8 @@ impl Net {
                 let piece = Piece::new(Group::Stack, work + summed).touching(&data);
                 thread.run(piece, stages::STACK_OUT, path).await;
                 thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_OUT, path).await;
-                self.send(thread, &frame, out.needs_checksum, path).await;
+                let finish = Finish { checksum: out.needs_checksum, segment: out.segment };
+                self.send(thread, &frame, finish, path).await;
             }
             self.wake(thread, self.emptied(source), path).await;
         }
@@ -365,6 +370,7 @@ pub(super) fn stack_spec(spec: &EthernetSpec, node: NodeId, seed: u64) -> StackS
         connections: sockets.connections as usize,
         memory: sockets.memory as usize,
         checksum_offload: frames.checksums,
+        tso: (frames.tso > 0).then_some(frames.tso.min(u16::MAX.into()) as usize),
         seed,
         ..StackSpec::default()
     }

@@ -2,6 +2,7 @@
 
 use super::card::Card;
 use super::interrupts::Coalescing;
+use super::joining::{Arriving, Joining};
 use super::spec::EthernetSpec;
 use super::{stages, wire};
 use nicety_fabric::Packet;
@@ -18,6 +19,8 @@ pub(super) struct Arrived {
     pub(super) address: u64,
     /// Its length.
     pub(super) bytes: u64,
+    /// Buffers that it takes.
+    pub(super) buffers: u64,
     /// Whether the card has found its checksums right.
     pub(super) verified: bool,
     /// Its number.
@@ -37,6 +40,12 @@ pub(super) struct ReceiveRing {
     /// Buffers used so far, and of these, those that the driver has given back.
     used: Cell<u64>,
     given_back: Cell<u64>,
+    /// Buffers of frames that the driver has taken, and not given back.
+    pub(super) emptied: Cell<u64>,
+    /// Frames that wait for others to be joined with.
+    pub(super) joining: Joining,
+    /// Packets that have come, joined frames as one.
+    pub(super) packets: Cell<u64>,
     /// Frames that have come, those without a buffer not.
     pub(super) frames: Cell<u64>,
     /// Frames whose completions are in host memory.
@@ -60,25 +69,29 @@ impl ReceiveRing {
             completion,
             used: Cell::new(0),
             given_back: Cell::new(0),
+            emptied: Cell::new(0),
+            joining: Joining::default(),
+            packets: Cell::new(0),
             frames: Cell::new(0),
             arrived: RefCell::default(),
             coalescing,
         })
     }
 
-    /// A free buffer, and the place of its completion.
-    fn take(&self) -> Option<(u64, u64)> {
-        let used = self.used.get();
-        if used - self.given_back.get() == self.entries {
+    /// Free buffers in a row for so many bytes, the place of their completion, and how many buffers that takes. Those at the
+    /// end of the ring are left out where a row would go on at its beginning.
+    fn take(&self, bytes: u64) -> Option<(u64, u64, u64)> {
+        let (used, row) = (self.used.get(), bytes.div_ceil(self.buffer));
+        let slot = used % self.entries;
+        let left_out = if slot + row > self.entries { self.entries - slot } else { 0 };
+        let buffers = left_out + row;
+        if used + buffers - self.given_back.get() > self.entries {
             return None;
         }
-        self.used.set(used + 1);
-        self.frames.set(self.frames.get() + 1);
-        let slot = used % self.entries;
-        Some((
-            self.buffers.address() + slot * self.buffer,
-            self.completions.address() + slot * self.completion,
-        ))
+        self.used.set(used + buffers);
+        let slot = (slot + left_out) % self.entries;
+        let completion = self.completions.address() + slot * self.completion;
+        Some((self.buffers.address() + slot * self.buffer, completion, buffers))
     }
 
     /// The card has learnt of buffers that the driver has given back.
@@ -119,20 +132,36 @@ impl Card {
             self.recorder.message_matched(message, self.sim.now(), "check sequence");
             return;
         };
-        let number = self.hash(&frame) % self.receive.len();
-        let ring = &self.receive[number];
+        let hash = self.hash(&frame);
+        let ring = &self.receive[hash % self.receive.len()];
         let bytes = frame.len() as u64;
-        let verified = self.spec.frames.checksums && is_right(&frame);
         if bytes > ring.buffer {
             self.count(|counted| counted.too_long += 1);
             self.recorder.message_matched(message, self.sim.now(), "too long");
             return;
         }
-        let Some((address, completion)) = ring.take() else {
-            self.count(|counted| counted.ring_full += 1);
+        let verified = self.spec.frames.checksums && is_right(&frame);
+        let arriving = Arriving { hash, payload, frames: 1, verified, message, path };
+        if self.spec.receive.lro > 0 && verified {
+            self.join(arriving, &frame).await;
+        } else {
+            self.write(arriving).await;
+        }
+    }
+
+    /// Writes a frame to host memory, and the completion behind it, or drops it. Returns when it has left the card's buffer.
+    pub(super) async fn write(self: &Rc<Card>, arriving: Arriving) {
+        let Arriving { hash, payload, frames, verified, message, path } = arriving;
+        let number = hash % self.receive.len();
+        let ring = &self.receive[number];
+        let bytes = payload.len();
+        let Some((address, completion, buffers)) = ring.take(bytes) else {
+            self.count(|counted| counted.ring_full += frames);
             self.recorder.message_matched(message, self.sim.now(), "ring full");
             return;
         };
+        ring.frames.set(ring.frames.get() + frames);
+        ring.packets.set(ring.packets.get() + 1);
         self.recorder.message_matched(message, self.sim.now(), "frame");
         self.recorder.packet_matched(message, 0, self.sim.now());
         let start = self.sim.now();
@@ -143,13 +172,13 @@ impl Card {
         path.advance(Stage::DEPOSIT, handed.landed);
         let written = self.dma.notify(message, completion, ring.completion, Path::clock(self.sim.now()));
         path.advance(stages::COMPLETION, written.at());
-        self.count(|counted| counted.frames_received += 1);
+        self.count(|counted| counted.frames_received += frames);
         let card = self.clone();
         self.sim.spawn(async move {
             card.sim.until(path.at()).await;
             card.recorder.message_completed(message, &path, "frame");
             let ring = &card.receive[number];
-            ring.arrived.borrow_mut().push_back(Arrived { address, bytes, verified, message, path });
+            ring.arrived.borrow_mut().push_back(Arrived { address, bytes, buffers, verified, message, path });
             ring.coalescing.frame();
         });
     }

@@ -62,7 +62,7 @@ impl Net {
     }
 
     /// A frame goes through the protocols.
-    async fn receive(self: &Rc<Net>, thread: &Thread, frame: Frame) {
+    pub(super) async fn receive(self: &Rc<Net>, thread: &Thread, frame: Frame) {
         let Frame { bytes, verified, headers, mut path } = frame;
         path.advance(stages::SOFT_RING, self.sim.now());
         let costs = &self.spec.stack;

@@ -57,6 +57,8 @@ pub struct FramesSpec {
     pub mtu: u64,
     /// Whether the card writes checksums of TCP and UDP, and verifies them.
     pub checksums: bool,
+    /// The longest IP packet that the card cuts into frames itself (TSO), in bytes; 0 if it does not.
+    pub tso: u64,
 }
 
 /// The transmit rings in host memory.
@@ -85,6 +87,12 @@ pub struct ReceiveSpec {
     pub buffer: u64,
     /// Bytes of a completion.
     pub completion: u64,
+    /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 if it does not.
+    pub lro: u64,
+    /// How long a frame waits for others to be joined with.
+    pub lro_time: Duration,
+    /// Connections of a channel of which frames wait so, at a time.
+    pub lro_connections: usize,
 }
 
 /// How the card coalesces the interrupts of a channel.
@@ -116,7 +124,8 @@ pub struct DriverSpec {
 /// The protocols' work, in instructions unless said otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCosts {
-    /// Kernel threads that take frames from the interrupts' CPUs, connections hashed among them.
+    /// Kernel threads that take frames from the interrupts' CPUs, connections hashed among them; with none the handlers of
+    /// interrupts run the protocols.
     pub rings: usize,
     /// Frames that wait for one of them, at most.
     pub backlog: usize,
@@ -206,7 +215,20 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         mtu: s.size("mtu", 576..=9600, "longest IP packet in a frame"),
         checksums: s.choice("checksums", &["card", "host"], "who computes checksums of TCP and UDP")
             == "card",
+        tso: s.size_or(
+            "tso",
+            0..=MOST_PACKET,
+            "0 B",
+            "longest packet that the card cuts into frames; 0 B without TSO",
+        ),
     };
+    if frames.tso > 0 && !frames.checksums {
+        let help = "write checksums = \"card\", or leave tso out";
+        s.refuse("tso", "a card that cuts packets computes the checksums of their parts", help);
+    }
+    if frames.tso > 0 && frames.tso < frames.mtu {
+        s.refuse("tso", "packets to be cut are longer than frames.mtu", "write \"64 KiB\"");
+    }
     let s = reader.section("transmit");
     let transmit = TransmitSpec {
         channels: s.count("channels", 1..=256, "transmit DMA channels") as usize,
@@ -221,7 +243,27 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         entries: s.count("entries", 2..=1 << 16, "buffers of a receive ring"),
         buffer: s.size("buffer", 64..=16 << 10, "a receive buffer"),
         completion: s.size("completion", 4..=256, "what the card writes behind a frame"),
+        lro: s.size_or(
+            "lro",
+            0..=MOST_PACKET,
+            "0 B",
+            "longest packet that the card joins from frames; 0 B without LRO",
+        ),
+        lro_time: s.time_or("lro_time", "0 s", "how long a frame waits for others to be joined with"),
+        lro_connections: s.count_or(
+            "lro_connections",
+            1..=1024,
+            16,
+            "connections of a channel of which frames wait so, at a time",
+        ) as usize,
     };
+    if receive.lro > 0 && !frames.checksums {
+        let help = "write frames.checksums = \"card\", or leave lro out";
+        s.refuse("lro", "a card that joins frames verifies their checksums", help);
+    }
+    if receive.lro + HEADERS > receive.buffer * receive.entries {
+        s.refuse("lro", "a ring has no room for such a packet", "raise receive.entries");
+    }
     if receive.buffer < frames.mtu + HEADERS {
         let help = format!("write at least \"{} B\"", frames.mtu + HEADERS);
         s.refuse("buffer", "a frame of frames.mtu does not fit into a receive buffer", &help);
@@ -237,8 +279,11 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     };
     let s = reader.section("stack");
     let stack = StackCosts {
-        rings: s.count("rings", 1..=1024, "kernel threads that take frames, connections hashed among them")
-            as usize,
+        rings: s.count(
+            "rings",
+            0..=1024,
+            "kernel threads that run the protocols, connections hashed among them; with 0 the interrupts' handlers do",
+        ) as usize,
         backlog: s.count("backlog", 1..=1 << 20, "frames that wait for one of these threads") as usize,
         receive: instructions(&s, "receive", "a received frame with payload"),
         acknowledge: instructions(&s, "acknowledge", "a frame without payload, in or out"),
@@ -314,6 +359,8 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     spec
 }
 
+/// The longest IP packet, and a byte.
+const MOST_PACKET: u64 = 64 << 10;
 /// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
 pub(super) const HEADERS: u64 = 18;
 

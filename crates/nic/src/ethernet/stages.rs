@@ -18,6 +18,8 @@ nicety_types::stages! {
     pub const DESCRIPTOR = 120, "transmit descriptors";
     /// Waiting until the card fetches descriptors.
     pub const DESCRIPTOR_QUEUED = 130, "transmit descriptors, queued";
+    /// A frame waits on the card for others to be joined with.
+    pub const JOINING = 389, "joining";
     /// The card writes a frame's completion to host memory.
     pub const COMPLETION = 395, "completion";
     /// A frame in host memory waits for the interrupt that tells of it, which the card delays.

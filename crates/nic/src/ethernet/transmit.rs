@@ -1,25 +1,34 @@
 //! The transmit path of the card: descriptors from the rings, frames by DMA, and the link.
 
 use super::card::Card;
-use super::spec::EthernetSpec;
+use super::spec::{EthernetSpec, HEADERS};
 use super::waiters::Waiters;
 use super::{stages, wire};
 use nicety_fabric::{Channel, HeaderBytes, Label, Packet};
 use nicety_host::threads::{Data, Thread};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_kernel::Permit;
-use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Resource, Stage, Starter};
+use nicety_types::{Buffer, Flight, MessageId, Path, Payload, Resource, Stage, Starter};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A frame in host memory, with a descriptor in a ring.
+/// A frame in host memory, or a packet to be cut into several, with a descriptor in a ring.
 pub(super) struct Job {
     address: u64,
     bytes: u64,
     message: MessageId,
-    needs_checksum: bool,
+    finish: Finish,
     path: Path,
+}
+
+/// What the host leaves to the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Finish {
+    /// Whether the card writes the checksums.
+    pub(super) checksum: bool,
+    /// Where the card cuts the packet: the payload of each frame but the last.
+    pub(super) segment: Option<usize>,
 }
 
 /// Lines of a ring that its users touch for each frame: the descriptor, the indices, the lock.
@@ -31,6 +40,8 @@ pub(super) struct TransmitRing {
     buffers: Allocation,
     /// Bytes of a buffer.
     buffer: u64,
+    /// Buffers that are not in use; that which was used last is used next.
+    unused: RefCell<Vec<u64>>,
     entries: u64,
     /// Descriptors used so far, and of these, the free ones.
     used: Cell<u64>,
@@ -48,11 +59,13 @@ pub(super) struct TransmitRing {
 
 impl TransmitRing {
     pub(super) fn new(spec: &EthernetSpec, memory: &Rc<Memory>) -> Result<TransmitRing, MemoryError> {
-        let (entries, buffer) = (spec.transmit.entries, spec.receive.buffer);
+        let entries = spec.transmit.entries;
+        let buffer = spec.receive.buffer.max(spec.frames.tso + HEADERS);
         Ok(TransmitRing {
             descriptors: memory.allocate(entries * spec.transmit.descriptor)?,
             buffers: memory.allocate(entries * buffer)?,
             buffer,
+            unused: RefCell::new((0..entries).rev().collect()),
             entries,
             used: Cell::new(0),
             freed: Cell::new(0),
@@ -74,8 +87,9 @@ impl TransmitRing {
 pub(super) struct Leaving {
     ring: usize,
     message: MessageId,
-    /// None until it has been read.
-    ready: RefCell<Option<(Payload, Path)>>,
+    buffer: u64,
+    /// Its frames; none until it has been read.
+    ready: RefCell<Option<(Vec<Payload>, Path)>>,
     place: RefCell<Option<Permit>>,
 }
 
@@ -84,18 +98,18 @@ impl Card {
     ///
     /// # Panics
     /// When the ring is full.
-    pub(super) fn post(&self, ring: usize, frame: &[u8], needs_checksum: bool, path: Path) -> MessageId {
+    pub(super) fn post(&self, ring: usize, frame: &[u8], finish: Finish, path: Path) -> MessageId {
         let channel = &self.transmit[ring];
         assert!(!channel.is_full(), "a descriptor is free where a frame is posted");
-        let slot = channel.used.get() % channel.entries;
+        let number = channel.unused.borrow_mut().pop().expect("as many buffers as descriptors");
         channel.used.set(channel.used.get() + 1);
-        let (address, bytes) = (channel.buffers.address() + slot * channel.buffer, frame.len() as u64);
+        let (address, bytes) = (channel.buffers.address() + number * channel.buffer, frame.len() as u64);
         let payload = Payload::copy_of(frame);
         self.dma.memory().deposit(address, bytes, &payload).expect("a buffer of the ring");
         let message = self.next_message();
         let target = wire::destination(frame, self.nodes).unwrap_or(self.node);
         self.recorder.sent(message, target, bytes, "frame", Starter::Host, &path);
-        channel.announced.borrow_mut().push_back(Job { address, bytes, message, needs_checksum, path });
+        channel.announced.borrow_mut().push_back(Job { address, bytes, message, finish, path });
         message
     }
 
@@ -139,6 +153,7 @@ impl Card {
                 let leaving = Rc::new(Leaving {
                     ring: number,
                     message: job.message,
+                    buffer: (job.address - ring.buffers.address()) / ring.buffer,
                     ready: RefCell::default(),
                     place: RefCell::new(Some(place)),
                 });
@@ -150,18 +165,24 @@ impl Card {
 
     /// Reads a frame from host memory, and finishes it where the host has left that to the card.
     async fn read(self: Rc<Card>, job: Job, leaving: Rc<Leaving>) {
-        let Job { address, bytes, message, needs_checksum, path } = job;
+        let Job { address, bytes, message, finish, path } = job;
         let start = self.sim.now();
         let (payload, flight) = self.dma.read(message, address, bytes, path).await;
         let path = flight.landed();
         self.sim.until(path.at()).await;
         self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
         let mut frame = payload.into_buffer().expect("frames are real bytes").to_vec();
-        if needs_checksum {
-            nicety_stack::fill(&mut frame).expect("the host's own frame");
+        let mut frames = Vec::with_capacity(1);
+        if let Some(size) = finish.segment {
+            let cut = nicety_stack::segment(&frame, size, |piece| frames.push(whole(piece)));
+            cut.expect("the host's own packet");
+        } else {
+            if finish.checksum {
+                nicety_stack::fill(&mut frame).expect("the host's own frame");
+            }
+            frames.push(whole(&frame));
         }
-        frame.resize(frame.len().max(wire::SHORTEST), 0);
-        leaving.ready.replace(Some((Payload::real(Buffer::copy_of(&frame)), path)));
+        leaving.ready.replace(Some((frames, path)));
         self.fetched.notify_one();
     }
 
@@ -171,45 +192,48 @@ impl Card {
             let ready = || self.leaving.borrow().front().is_some_and(|frame| frame.ready.borrow().is_some());
             self.fetched.wait_until(ready).await;
             let Some(leaving) = self.leaving.borrow_mut().pop_front() else { continue };
-            let Some((payload, mut path)) = leaving.ready.take() else { continue };
+            let Some((frames, mut path)) = leaving.ready.take() else { continue };
             path.advance(Stage::SEND_QUEUED, self.sim.now());
-            let (header, destination) = {
-                let (_, frame) = payload.pieces().next().expect("a frame has bytes");
-                (wire::check_sequence(frame), wire::destination(frame, self.nodes))
-            };
-            match destination {
-                None => self.count(|counted| counted.no_station += 1),
-                Some(destination) => self.launch(destination, header, payload, leaving.message, path).await,
+            let mut offset = 0;
+            for payload in frames {
+                let (header, destination) = {
+                    let (_, frame) = payload.pieces().next().expect("a frame has bytes");
+                    (wire::check_sequence(frame), wire::destination(frame, self.nodes))
+                };
+                let bytes = payload.len();
+                match destination {
+                    None => self.count(|counted| counted.no_station += 1),
+                    Some(destination) => {
+                        let label = Label { destination, message: leaving.message, offset };
+                        path = self.launch(label, header, payload, path).await;
+                    }
+                }
+                offset += bytes;
             }
             drop(leaving.place.take());
-            self.sent(leaving.ring);
+            self.sent(&leaving);
         }
     }
 
-    async fn launch(
-        &self,
-        destination: NodeId,
-        header: HeaderBytes,
-        payload: Payload,
-        message: MessageId,
-        path: Path,
-    ) {
-        let label = Label { destination, message, offset: 0 };
+    async fn launch(&self, label: Label, header: HeaderBytes, payload: Payload, path: Path) -> Path {
         let packet = Packet { label, channel: Channel::Data(0), header, payload, path: path.clone() };
         let turn = self.port.turn(Flight::resting(path)).await;
         let handed = self.port.launch(packet, turn);
         self.sim.until(handed.at()).await;
         self.count(|counted| counted.frames_sent += 1);
+        handed
     }
 
     /// A frame has left: its descriptor is free when the driver can see that, and an interrupt tells those who wait for one.
-    fn sent(self: &Rc<Card>, ring: usize) {
+    fn sent(self: &Rc<Card>, leaving: &Leaving) {
+        let (ring, buffer) = (leaving.ring, leaving.buffer);
         let seen = self.dma.bus().post(Notice::Counter, Path::clock(self.sim.now()));
         let card = self.clone();
         self.sim.spawn(async move {
             card.sim.until(seen.at()).await;
             let channel = &card.transmit[ring];
             channel.freed.set(channel.freed.get() + 1);
+            channel.unused.borrow_mut().push(buffer);
             if channel.wanted.take() {
                 card.count(|counted| counted.transmit_interrupts += 1);
                 card.interrupt().await;
@@ -219,4 +243,14 @@ impl Card {
             }
         });
     }
+}
+
+/// A frame as it leaves, padded where it is short.
+fn whole(frame: &[u8]) -> Payload {
+    if frame.len() >= wire::SHORTEST {
+        return Payload::real(Buffer::copy_of(frame));
+    }
+    let mut padded = frame.to_vec();
+    padded.resize(wire::SHORTEST, 0);
+    Payload::real(Buffer::copy_of(&padded))
 }

@@ -35,7 +35,21 @@ fn cards() -> impl Strategy<Value = Vec<&'static str>> {
     let sums = prop::sample::select(vec!["frames.checksums=card", "frames.checksums=host"]);
     let cpus = prop::sample::select(vec!["threads.cpus=1", "threads.cpus=64"]);
     let mtu = prop::sample::select(vec!["frames.mtu=600 B", "frames.mtu=1500 B"]);
-    (ring, channels, sums, cpus, mtu).prop_map(|(a, b, c, d, e)| vec![a, b, c, d, e])
+    let rings = prop::sample::select(vec!["stack.rings=0", "stack.rings=1", "stack.rings=16"]);
+    // Offloads need the card's checksums.
+    let offloads = prop_oneof![
+        sums.prop_map(|sums| vec![sums]),
+        Just(vec!["frames.tso=64 KiB"]),
+        Just(vec!["receive.lro=40 KiB", "receive.lro_time=5 us"]),
+        Just(vec![
+            "frames.tso=20 KiB",
+            "receive.lro=9 KiB",
+            "receive.lro_time=1 us",
+            "receive.lro_connections=1"
+        ]),
+    ];
+    (ring, channels, cpus, mtu, rings, offloads)
+        .prop_map(|(a, b, c, d, e, more)| [vec![a, b, c, d, e], more].concat())
 }
 
 proptest! {
