@@ -65,3 +65,27 @@ fn of_receives_in_the_opposite_order_and_with_wildcards() {
         }
     }
 }
+
+#[test]
+fn messages_may_wait_for_another_interface() {
+    // Ten pairs; the sends have higher numbers than there are operations at the receivers, and at the last one all hosts.
+    let mut builder = Builder::new();
+    for rank in 0..20 {
+        for _ in 0..if rank < 10 { 500 } else { 0 } {
+            builder.push(Op::new(Kind::Calc, 0, 0, 0)).unwrap();
+        }
+        for _ in 0..30 {
+            let kind = if rank < 10 { Kind::Send } else { Kind::Recv };
+            let mut op = Op::new(kind, 1000, (rank + 10) % 20, 0);
+            op.nic = 1;
+            builder.push(op).unwrap();
+        }
+        builder.end_rank();
+    }
+    let schedule = builder.finish();
+    let [own, other] =
+        [Rules::Own, Rules::LogGopSim].map(|rules| run(&schedule, &network(NET), rules).finish_ps);
+    assert_eq!(own, other);
+    // A message takes a receiver's CPU for longer than it takes to come.
+    assert_eq!(own[19], (4000 + 30 * (1500 + 999 * 6)) * 1000);
+}

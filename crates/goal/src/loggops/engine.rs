@@ -106,7 +106,9 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         for event in host.queues().filter_map(|queue| queue.front(&self.slab)) {
             match event.what {
                 What::Message => self.matching.prefetch_receive(&host.lines, event.key.source, event.tag),
-                _ => operation(event.op),
+                What::Send | What::Recv | What::Calc | What::Complete => operation(event.op),
+                // The operation is not always the host's own.
+                What::RetrySend | What::RetryCalc | What::RetryMessage => {}
             }
         }
     }
