@@ -118,3 +118,15 @@ def test_what_loggopsim_leaves_out_is_noted(nicety: Callable[..., Result], tmp_p
     report = json.loads(done.stdout)
     assert (report["finish_ns"], report["unexecuted"], report["compat"]) == ([10], 1, "loggopsim")
     assert "1 operations never ran, as in LogGOPSim" in done.stderr
+
+
+def test_threads_change_nothing(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "ring.bin"
+    package.generate_schedule("ring-allreduce", path, ranks=13, size=1 << 20, iterations=2)
+    one, several = (package.run_schedule(path, threads=threads) for threads in (1, 4))
+    assert (one.pop("threads"), several.pop("threads")) == (1, 4)
+    assert one == several
+    done = nicety("goal", "run", path, "--threads", "2", "--compat", "loggopsim", "--json")
+    assert done.json()["threads"] == 1
+    assert "by the rules of LogGOPSim events have one order, and run in one thread" in done.stderr
+    assert "without a latency" in nicety("goal", "run", path, "--threads", "2", "--L", "0").stderr

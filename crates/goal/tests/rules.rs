@@ -222,9 +222,33 @@ fn time_has_an_end() {
 
 #[test]
 fn a_run_ends_when_it_is_told_to() {
-    let goal = format!("num_ranks 1\nrank 0 {{\n{}}}", "calc 1\n".repeat(200_000));
-    for rules in [Rules::Own, Rules::LogGopSim] {
-        let run = loggops::run(&read(&goal), &network(NET), rules, &mut |done| done < 10);
+    let goal = format!(
+        "num_ranks 2\nrank 0 {{\n}}\nrank 1 {{\n{}a: calc 9\nb: calc 9\nb requires a\nc: calc 9\nc requires b}}",
+        "calc 1\n".repeat(200_000)
+    );
+    let schedule = read(&goal);
+    for (rules, threads) in [(Rules::Own, 1), (Rules::Own, 2), (Rules::LogGopSim, 1)] {
+        // Also where another thread than the caller's has all the work.
+        let run = loggops::run_in_threads(&schedule, &network(NET), rules, threads, &mut |done| done < 10);
         assert_eq!(run, Err(Failure::Interrupted));
+        let run = loggops::run_in_threads(&schedule, &network(NET), rules, threads, &mut |_| true).unwrap();
+        assert_eq!(run.counts.operations, 200_003);
     }
+}
+
+#[test]
+fn failures_are_the_same_in_threads() {
+    let schedule = read(
+        "num_ranks 3\nrank 0 {\nsend 8b to 2 tag 1\n}\nrank 1 {\nrecv 8b from 0\n}\nrank 2 {\nrecv 8b from -1 tag 2\n}",
+    );
+    let failure = |threads| {
+        loggops::run_in_threads(&schedule, &network(NET), Rules::Own, threads, &mut |_| true).unwrap_err()
+    };
+    let Failure::Stuck(one) = failure(1) else { panic!("it cannot finish") };
+    assert_eq!((one.sends.as_slice(), one.receives.as_slice()), (&[(0, 0)][..], &[(1, 0), (2, 0)][..]));
+    assert_eq!(failure(3), Failure::Stuck(one));
+    let endless = read("num_ranks 2\nrank 0 {\n}\nrank 1 {\ncalc 18446744073709551615\n}");
+    let failed =
+        |threads| loggops::run_in_threads(&endless, &network(NET), Rules::Own, threads, &mut |_| true);
+    assert_eq!([failed(1), failed(2)], [(); 2].map(|()| Err(Failure::Endless(1, 0))));
 }

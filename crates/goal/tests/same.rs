@@ -1,12 +1,24 @@
 //! Nicety's own rules and LogGOPSim's give the same where they agree; and both keep what must hold in any run.
 
 use crate::schedules::{Step, cases, finishing, network, run};
-use nicety_goal::loggops::Rules;
+use nicety_goal::Schedule;
+use nicety_goal::loggops::{self, Failure, Parameters, Rules};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn steps(sizes: std::ops::Range<u64>) -> impl Strategy<Value = Vec<Step>> {
     vec((0..6_u32, 0..6_u32, sizes, 0..5_000_u32, any::<[u8; 2]>(), any::<bool>()), 0..60)
+}
+
+/// When hosts are done, with the operations and messages; or what is left.
+type Outcome = Result<(Vec<u64>, u64, u64), (Vec<(u32, u32)>, Vec<(u32, u32)>)>;
+
+fn outcome(schedule: &Schedule, network: &Parameters, rules: Rules) -> Outcome {
+    match loggops::run(schedule, network, rules, &mut |_| true) {
+        Ok(run) => Ok((run.finish_ps, run.counts.operations, run.counts.messages)),
+        Err(Failure::Stuck(stuck)) => Err((stuck.sends, stuck.receives)),
+        Err(other) => panic!("{other:?}"),
+    }
 }
 
 proptest! {
@@ -22,11 +34,14 @@ proptest! {
     ) {
         let schedule = finishing(ranks, &steps, one_tag);
         let network = network([2503, 1501, 1009, 7, 3, 5000]);
-        let (own, other) = (run(&schedule, &network, Rules::Own), run(&schedule, &network, Rules::LogGopSim));
-        prop_assert_eq!(own.finish_ps, other.finish_ps);
-        prop_assert_eq!(own.counts.operations, other.counts.operations);
-        prop_assert_eq!(own.counts.operations as usize, schedule.ops().len());
-        prop_assert_eq!(own.counts.messages as usize, steps.len());
+        let [own, other] = [Rules::Own, Rules::LogGopSim].map(|rules| outcome(&schedule, &network, rules));
+        prop_assert_eq!(&own, &other);
+        // With one tag a receive may get a message that another one was meant for, and that may wait for ever.
+        if let Ok((_, operations, messages)) = own {
+            prop_assert_eq!((operations, messages), (schedule.ops().len() as u64, steps.len() as u64));
+        } else {
+            prop_assert!(one_tag);
+        }
     }
 
     /// The order of windows cannot matter: with a latency of 0 one heap orders all events, and a latency of a picosecond, whose
@@ -37,9 +52,13 @@ proptest! {
         let zero = network([0, 1501, 1009, 7, 3, 5000]);
         let mut short = zero;
         short.latency = nicety_types::Duration::from_ps(1);
-        let (heap, windows) = (run(&schedule, &zero, Rules::Own), run(&schedule, &short, Rules::Own));
-        for (a, b) in heap.finish_ps.iter().zip(&windows.finish_ps) {
-            prop_assert!(a <= b && b - a <= steps.len() as u64, "{a} {b}");
+        let (heap, windows) = (outcome(&schedule, &zero, Rules::Own), outcome(&schedule, &short, Rules::Own));
+        if let (Ok((heap, ..)), Ok((windows, ..))) = (heap, windows) {
+            for (a, b) in heap.iter().zip(&windows) {
+                prop_assert!(a <= b && b - a <= steps.len() as u64, "{a} {b}");
+            }
+        } else {
+            prop_assert!(one_tag);
         }
     }
 

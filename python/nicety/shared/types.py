@@ -1540,6 +1540,7 @@ class ScheduleReport(TypedDict):
         file: The schedule.
         network: The network.
         parameters: Its parameters, as given.
+        threads: Threads that it ran in: one by LogGOPSim's rules and without a latency.
         ranks: Ranks.
         events: Operations that were executed, and messages that arrived, as LogGOPSim counts them.
         operations: Operations that were executed.
@@ -1556,6 +1557,7 @@ class ScheduleReport(TypedDict):
     file: str
     network: GoalNetwork
     parameters: LogGopsParameters
+    threads: int
     ranks: int
     events: int
     operations: int
@@ -1604,6 +1606,7 @@ class ScheduleOptions(TypedDict, total=False):
         network: The network: LogGOPS, whose parameters follow.
         overhead: o: the overhead of a CPU for a message.
         overhead_per_byte: O: the overhead for each byte behind a message's first.
+        threads: Threads, of which each has a block of hosts; the result is the same.
     """
 
     compat: Annotated[Compat | None, Option(metavar="loggopsim")]
@@ -1614,3 +1617,4 @@ class ScheduleOptions(TypedDict, total=False):
     network: Annotated[GoalNetwork | None, Option(default="loggops", metavar="loggops")]
     overhead: Annotated[str | None, Option(default="1500ns", metavar="TIME", flag="--o")]
     overhead_per_byte: Annotated[str | None, Option(default="0", metavar="GAP", flag="--O")]
+    threads: Annotated[int | None, Option(default=1, least=1, most=1024)]

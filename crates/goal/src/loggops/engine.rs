@@ -3,7 +3,7 @@
 use super::costs::Costs;
 use super::event::{Event, Key, Slab, What};
 use super::host::Host;
-use super::matching::{Matching, Message, Receive};
+use super::matching::{Matching, Message, Receive, Wildcards};
 use super::radix::Radix;
 use crate::schedule::{Kind, Op, Schedule};
 use nicety_kernel::prefetch;
@@ -30,14 +30,45 @@ pub struct Counts {
     pub steps: u64,
 }
 
+/// What all shards of a run have in common.
+#[derive(Clone, Copy)]
+pub(super) struct World<'s> {
+    pub(super) schedule: &'s Schedule,
+    pub(super) costs: Costs,
+    wildcards: Wildcards,
+    /// Whether a rank has several CPUs.
+    has_cpus: bool,
+    /// Hosts of a shard.
+    block: u32,
+}
+
+impl<'s> World<'s> {
+    pub(super) fn new(schedule: &'s Schedule, costs: Costs, shards: u32) -> World<'s> {
+        let has_cpus = schedule.ops().iter().any(|op| op.cpu > 0);
+        let block = schedule.ranks().div_ceil(shards.max(1));
+        World { schedule, costs, wildcards: Wildcards::of(schedule), has_cpus, block }
+    }
+
+    pub(super) fn shards(&self) -> u32 {
+        self.schedule.ranks().div_ceil(self.block)
+    }
+}
+
 /// Some hosts, and all that is to happen there. `COMPAT` has the rules of LogGOPSim.
 pub(super) struct Shard<'s, const COMPAT: bool> {
     pub(super) schedule: &'s Schedule,
     pub(super) costs: Costs,
     pub(super) hosts: Vec<Host>,
-    /// Of all operations: the dependencies that are not yet met.
+    /// The first of them, and its first operation among all.
+    pub(super) first: u32,
+    first_op: usize,
+    /// Hosts of a shard.
+    block: u32,
+    /// Events for the hosts of each shard.
+    pub(super) outboxes: Vec<Vec<Event>>,
+    /// Of all their operations: the dependencies that are not yet met.
     pub(super) remaining: Vec<u32>,
-    /// Of all operations: when the last of those that are met was met; empty where every rank has one CPU, whose clock tells.
+    /// Of all their operations: when the last of those that are met was met; empty where every rank has one CPU, whose clock tells.
     ready: Vec<u64>,
     pub(super) slab: Slab,
     pub(super) matching: Matching,
@@ -52,22 +83,40 @@ pub(super) struct Shard<'s, const COMPAT: bool> {
 }
 
 impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
-    pub(super) fn new(schedule: &'s Schedule, costs: Costs, agenda: Agenda) -> Shard<'s, COMPAT> {
-        let has_cpus = !COMPAT && schedule.ops().iter().any(|op| op.cpu > 0);
+    /// A shard of `block` hosts; the last one may have fewer.
+    pub(super) fn new(world: &World<'s>, number: u32, agenda: Agenda) -> Shard<'s, COMPAT> {
+        let World { schedule, costs, wildcards, has_cpus, block } = *world;
+        let ranks = number * block..((number + 1).saturating_mul(block)).min(schedule.ranks());
+        let first_op = schedule.first_op(ranks.start);
+        let ops = &schedule.ops()[first_op..schedule.first_op(ranks.end)];
         Shard {
             schedule,
             costs,
-            hosts: (0..schedule.ranks()).map(|_| Host::new()).collect(),
-            remaining: schedule.ops().iter().map(|op| op.dependencies).collect(),
-            ready: vec![0; if has_cpus { schedule.ops().len() } else { 0 }],
+            hosts: ranks.clone().map(|_| Host::new()).collect(),
+            first: ranks.start,
+            first_op,
+            block,
+            outboxes: (0..world.shards()).map(|_| Vec::new()).collect(),
+            remaining: ops.iter().map(|op| op.dependencies).collect(),
+            ready: vec![0; if has_cpus && !COMPAT { ops.len() } else { 0 }],
             slab: Slab::new(),
-            matching: Matching::of(schedule),
+            matching: Matching::new(&wildcards),
             agenda,
             sequence: 0,
             freed: Vec::new(),
             counts: Counts::default(),
             endless: None,
         }
+    }
+
+    #[inline]
+    fn host(&self, host: u32) -> &Host {
+        &self.hosts[(host - self.first) as usize]
+    }
+
+    #[inline]
+    fn host_mut(&mut self, host: u32) -> &mut Host {
+        &mut self.hosts[(host - self.first) as usize]
     }
 
     /// Lets the operations of a host begin that wait for nothing.
@@ -85,7 +134,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     /// Fetches what the next hosts' events will read, step by step: the host itself, what its queues begin with, the events
     /// there, and what these are about.
     pub(super) fn prefetch(&self, hosts: &[(u64, u32)], at: usize) {
-        let host = |ahead: usize| Some(&self.hosts[hosts.get(at + ahead)?.1 as usize]);
+        let host = |ahead: usize| Some(self.host(hosts.get(at + ahead)?.1));
         if let Some(host) = host(16) {
             prefetch(host);
         }
@@ -98,8 +147,9 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
         let Some(host) = host(4) else { return };
         let first = self.schedule.first_op(hosts[at + 4].1);
+        let first_here = first - self.first_op;
         let operation = |op: u32| {
-            prefetch(&self.remaining[first + op as usize]);
+            prefetch(&self.remaining[first_here + op as usize]);
             prefetch(&self.schedule.ops()[first + op as usize]);
         };
         self.matching.first_posted(&host.lines).into_iter().for_each(operation);
@@ -116,7 +166,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     /// Fetches what the next event of a lane is about, while the one before it happens.
     #[inline]
     fn prefetch_waiting(&self, host: u32, retry: What) {
-        let state = &self.hosts[host as usize];
+        let state = self.host(host);
         let Some(next) = state.front_waiting(&self.slab, retry) else { return };
         match next.what {
             What::Message => self.matching.prefetch_receive(&state.lines, next.key.source, next.tag),
@@ -131,17 +181,19 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             self.sequence += 1;
             return Key { time, born: self.sequence, source: host, count: 0 };
         }
-        let count = &mut self.hosts[host as usize].count;
+        let count = &mut self.host_mut(host).count;
         *count += 1;
         Key { time, born: now, source: host, count: *count }
     }
 
     #[inline]
-    fn push(&mut self, event: Event) {
+    pub(super) fn push(&mut self, event: Event) {
         match &mut self.agenda {
             Agenda::Global(heap) => heap.push(Reverse(event)),
             Agenda::Windows(radix, width) => {
-                let host = &mut self.hosts[event.host as usize];
+                let Some(host) = self.hosts.get_mut(event.host.wrapping_sub(self.first) as usize) else {
+                    return self.outboxes[(event.host / self.block) as usize].push(event);
+                };
                 host.queue.push(&mut self.slab, event);
                 if event.key.time < host.scheduled {
                     let window = event.key.time / *width;
@@ -152,7 +204,15 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// The next window in which something happens.
+    /// The next window in which something happens, as far as is known.
+    pub(super) fn peek_window(&self) -> Option<u64> {
+        match &self.agenda {
+            Agenda::Windows(radix, _) => radix.peek(),
+            Agenda::Global(_) => None,
+        }
+    }
+
+    /// Goes to the next window in which something happens.
     pub(super) fn next_window(&mut self) -> Option<u64> {
         match &mut self.agenda {
             Agenda::Windows(radix, _) => radix.next(),
@@ -168,16 +228,21 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
+    /// How many hosts there are in it, from which on.
+    pub(super) fn ranks(&self) -> std::ops::Range<u32> {
+        self.first..self.first + self.hosts.len() as u32
+    }
+
     /// Carries out what happens at a host in a window.
     pub(super) fn run_host(&mut self, host: u32, window: u64) {
         let Agenda::Windows(_, width) = self.agenda else { return };
         let begin = window * width;
-        if self.hosts[host as usize].scheduled != begin {
+        if self.host(host).scheduled != begin {
             return; // An earlier one came in between, and has served it.
         }
         let end = begin.saturating_add(width);
         loop {
-            let state = &mut self.hosts[host as usize];
+            let state = &mut self.hosts[(host - self.first) as usize];
             let queued = state.queue.first(&self.slab);
             let waiting = state.first_of_all_waiting(&self.slab);
             match (queued, waiting) {
@@ -224,7 +289,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
 
     #[inline]
     fn start_or_wait(&mut self, event: Event, retry: What) {
-        let host = &mut self.hosts[event.host as usize];
+        let host = &mut self.hosts[(event.host - self.first) as usize];
         let free = host.free(event.what, event.cpu, event.nic);
         if free <= event.key.time {
             return self.start(event);
@@ -240,19 +305,20 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     /// Serves the first of those that wait in a lane, if the event is about that one and it can begin.
     fn retry(&mut self, event: Event) {
         let Event { key, host, what, cpu, nic, .. } = event;
-        let first = self.hosts[host as usize].first_waiting(&self.slab, what, cpu, nic);
+        let first = self.hosts[(host - self.first) as usize].first_waiting(&self.slab, what, cpu, nic);
         if first != Some(Key { time: 0, ..key }) {
             return; // It has begun, or an earlier one has come.
         }
-        let free = self.hosts[host as usize].free(what, cpu, nic);
+        let free = self.host(host).free(what, cpu, nic);
         if free > key.time {
             return self.push(Event { key: Key { time: free, ..key }, ..event });
         }
-        let waited = self.hosts[host as usize].next_waiting(&mut self.slab, what, cpu, nic);
+        let waited = self.hosts[(host - self.first) as usize].next_waiting(&mut self.slab, what, cpu, nic);
         self.start(Event { key, ..waited.expect("the first one is there") });
         self.release(key.time);
-        if let Some(next) = self.hosts[host as usize].first_waiting(&self.slab, what, cpu, nic) {
-            let time = self.hosts[host as usize].free(what, cpu, nic).max(key.time);
+        if let Some(next) = self.hosts[(host - self.first) as usize].first_waiting(&self.slab, what, cpu, nic)
+        {
+            let time = self.host(host).free(what, cpu, nic).max(key.time);
             self.push(Event { key: Key { time, ..next }, ..event });
         }
     }
@@ -270,7 +336,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let now = event.key.time;
         let end = self.costs.calc::<COMPAT>(now, event.size);
         self.note_end(end, &event);
-        *self.hosts[event.host as usize].cpu_mut(event.cpu) = end;
+        *self.host_mut(event.host).cpu_mut(event.cpu) = end;
         self.counts.operations += 1;
         self.free(event.host, event.op, true, now);
         self.free(event.host, event.op, false, end);
@@ -283,8 +349,8 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let next = self.costs.next::<COMPAT>(now, size);
         let arrives = self.costs.arrives::<COMPAT>(now);
         self.note_end(sent.max(next).max(arrives), &event);
-        *self.hosts[host as usize].cpu_mut(cpu) = sent;
-        *self.hosts[host as usize].sending_mut(nic) = next;
+        *self.host_mut(host).cpu_mut(cpu) = sent;
+        *self.host_mut(host).sending_mut(nic) = next;
         self.free(host, event.op, true, now);
         let key = self.key(arrives, now, host);
         let peer = self.schedule.rank(host).ops[event.op as usize].peer;
@@ -299,7 +365,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.counts.operations += 1;
         self.free(host, op, true, now);
         let source = self.schedule.rank(host).ops[op as usize].peer;
-        let lines = &mut self.hosts[host as usize].lines;
+        let lines = &mut self.hosts[(host - self.first) as usize].lines;
         let Some(message) = self.matching.post(lines, Receive { source, tag, op }) else { return };
         if COMPAT {
             if size > self.costs.eager {
@@ -317,10 +383,10 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let until = self.costs.received::<COMPAT>(now, size);
         let next = self.costs.next::<COMPAT>(now, size);
         self.note_end(until.max(next), &event);
-        *self.hosts[host as usize].cpu_mut(cpu) = until;
-        *self.hosts[host as usize].receiving_mut(nic) = next;
+        *self.host_mut(host).cpu_mut(cpu) = until;
+        *self.host_mut(host).receiving_mut(nic) = next;
         let message = Message { source, tag, op, cpu, nic, size, until };
-        let lines = &mut self.hosts[host as usize].lines;
+        let lines = &mut self.hosts[(host - self.first) as usize].lines;
         let Some(receive) = self.matching.arrive(lines, message) else { return };
         if size > self.costs.eager {
             if COMPAT {
@@ -342,7 +408,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
 
     /// Ends the send of a long message.
     fn complete(&mut self, host: u32, op: u32, cpu: u8, nic: u8, now: u64) {
-        let state = &mut self.hosts[host as usize];
+        let state = self.host_mut(host);
         let clock = state.cpu_mut(cpu);
         *clock = now.max(*clock);
         let clock = state.sending_mut(nic);
@@ -357,7 +423,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         if on_start && !rank.ops[op as usize].starts_others() {
             return;
         }
-        let first = self.schedule.first_op(host);
+        let first = self.schedule.first_op(host) - self.first_op;
         for dependent in rank.dependents(op as usize).iter().filter(|each| each.on_start() == on_start) {
             let at = first + dependent.op() as usize;
             let mut ready = time;
@@ -391,7 +457,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
                 Kind::Recv => What::Recv,
                 Kind::Calc => What::Calc,
             };
-            let free = self.hosts[host as usize].free(what, op.cpu, op.nic);
+            let free = self.host(host).free(what, op.cpu, op.nic);
             let key = self.key(if COMPAT { free } else { free.max(ready) }, now, host);
             let Op { size, tag, cpu, nic, .. } = op;
             self.push(Event { key, size, tag, op: number, host, what, cpu, nic });

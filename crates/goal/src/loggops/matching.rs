@@ -227,26 +227,45 @@ pub(super) struct Matching {
     pub(super) steps: u64,
 }
 
-impl Matching {
-    pub(super) fn of(schedule: &Schedule) -> Matching {
+/// The wildcards of a schedule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wildcards {
+    /// The views that they need, of receives and of messages.
+    views: [[bool; 4]; 2],
+    any: bool,
+}
+
+impl Wildcards {
+    pub(super) fn of(schedule: &Schedule) -> Wildcards {
         let mut views = [[true, false, false, false]; 2];
-        let mut has_wildcards = false;
+        let mut any = false;
         for op in schedule.ops() {
             match op.kind {
                 Kind::Send => {
                     views[0][View::Source as usize] |= op.tag == ANY;
-                    has_wildcards |= op.tag == ANY;
+                    any |= op.tag == ANY;
                 }
                 Kind::Recv => {
                     let view = view(op.peer, op.tag);
                     views[1][view as usize] = true;
-                    has_wildcards |= view != View::Both;
+                    any |= view != View::Both;
                 }
                 Kind::Calc => {}
             }
         }
-        let [posted, unexpected] = views.map(|views| has_wildcards.then_some(views));
-        Matching { posted: Slab::new(posted), unexpected: Slab::new(unexpected), has_wildcards, steps: 0 }
+        Wildcards { views, any }
+    }
+}
+
+impl Matching {
+    pub(super) fn new(wildcards: &Wildcards) -> Matching {
+        let [posted, unexpected] = wildcards.views.map(|views| wildcards.any.then_some(views));
+        Matching {
+            posted: Slab::new(posted),
+            unexpected: Slab::new(unexpected),
+            has_wildcards: wildcards.any,
+            steps: 0,
+        }
     }
 
     /// The receive that takes a message, or none: then the message waits.

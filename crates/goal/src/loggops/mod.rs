@@ -26,6 +26,7 @@ mod stuck;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 pub use costs::{NotWhole, Parameters, Rules};
 pub use engine::Counts;
@@ -34,8 +35,7 @@ pub use stuck::Stuck;
 use crate::check::{Cycle, find_cycle};
 use crate::schedule::Schedule;
 use costs::Costs;
-use engine::{Agenda, Shard};
-use radix::Radix;
+use engine::{Agenda, Shard, World};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -66,8 +66,8 @@ pub enum Failure {
     Interrupted,
 }
 
-/// Runs a schedule. `go_on` is called every so often with the operations that were executed; where it returns false, the run
-/// ends.
+/// Runs a schedule. `go_on` is called every so often with about how many operations were executed; where it returns false, the
+/// run ends.
 ///
 /// # Errors
 /// The schedule cannot finish; `go_on` said so.
@@ -77,15 +77,35 @@ pub fn run(
     rules: Rules,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
+    run_in_threads(schedule, parameters, rules, 1, go_on)
+}
+
+/// Whether a run can be spread over threads: not by the rules of LogGOPSim, whose events have one order, nor without a
+/// latency, for which threads could go on alone.
+pub fn has_threads(parameters: &Parameters, rules: Rules) -> bool {
+    rules == Rules::Own && !parameters.latency.is_zero()
+}
+
+/// As [`run`], with blocks of hosts in so many threads, as far as [`has_threads`]. The result is the same to the last bit.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_in_threads(
+    schedule: &Schedule,
+    parameters: &Parameters,
+    rules: Rules,
+    threads: u32,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
     match rules {
         Rules::LogGopSim => {
             let costs = Costs::loggopsim(parameters).map_err(Failure::NotWhole)?;
             run_global::<true>(schedule, costs, go_on)
         }
-        Rules::Own if parameters.latency.is_zero() => {
+        Rules::Own if !has_threads(parameters, rules) => {
             run_global::<false>(schedule, Costs::own(parameters), go_on)
         }
-        Rules::Own => run_windows(schedule, Costs::own(parameters), go_on),
+        Rules::Own => windows::run(schedule, Costs::own(parameters), threads, go_on),
     }
 }
 
@@ -94,7 +114,8 @@ fn run_global<const COMPAT: bool>(
     costs: Costs,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
-    let mut shard = Shard::<COMPAT>::new(schedule, costs, Agenda::Global(BinaryHeap::new()));
+    let world = World::new(schedule, costs, 1);
+    let mut shard = Shard::<COMPAT>::new(&world, 0, Agenda::Global(BinaryHeap::new()));
     (0..schedule.ranks()).for_each(|host| shard.begin(host));
     let mut next_look = LOOK_EVERY;
     loop {
@@ -106,38 +127,7 @@ fn run_global<const COMPAT: bool>(
             look(&shard, go_on)?;
         }
     }
-    finished(&shard)
-}
-
-fn run_windows(
-    schedule: &Schedule,
-    costs: Costs,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<Finished, Failure> {
-    let width = costs.lookahead(schedule);
-    let mut shard = Shard::<false>::new(schedule, costs, Agenda::Windows(Radix::new(), width));
-    // Each host's first events happen at once, so that those of all hosts are never there together.
-    for host in 0..schedule.ranks() {
-        shard.begin(host);
-        shard.run_host(host, 0);
-    }
-    let mut next_look = LOOK_EVERY;
-    let mut hosts = Vec::new();
-    while shard.endless.is_none()
-        && let Some(window) = shard.next_window()
-    {
-        hosts = shard.take_hosts(hosts);
-        for (at, (_, host)) in hosts.iter().enumerate() {
-            shard.prefetch(&hosts, at);
-            shard.run_host(*host, window);
-            if shard.counts.steps >= next_look {
-                next_look = shard.counts.steps + LOOK_EVERY;
-                look(&shard, go_on)?;
-            }
-        }
-        hosts.clear();
-    }
-    finished(&shard)
+    finished(&[shard])
 }
 
 fn look<const COMPAT: bool>(
@@ -151,23 +141,29 @@ fn look<const COMPAT: bool>(
 }
 
 /// The result, once nothing can happen any more.
-fn finished<const COMPAT: bool>(shard: &Shard<'_, COMPAT>) -> Result<Finished, Failure> {
-    if let Some((rank, op)) = shard.endless {
+fn finished<const COMPAT: bool>(shards: &[Shard<'_, COMPAT>]) -> Result<Finished, Failure> {
+    if let Some((rank, op)) = shards.iter().filter_map(|shard| shard.endless).min() {
         return Err(Failure::Endless(rank, op));
     }
-    let is_over = shard.counts.operations == shard.schedule.ops().len() as u64;
+    let schedule = shards[0].schedule;
+    let counts = shards.iter().map(Shard::counts).fold(Counts::default(), |sum, counts| Counts {
+        operations: sum.operations + counts.operations,
+        messages: sum.messages + counts.messages,
+        steps: sum.steps + counts.steps,
+    });
+    let is_over = counts.operations == schedule.ops().len() as u64;
     // LogGOPSim is silent about operations that wait for each other.
     if !COMPAT
         && !is_over
-        && let Some(cycle) = find_cycle(shard.schedule)
+        && let Some(cycle) = find_cycle(schedule)
     {
         return Err(Failure::Cycle(cycle));
     }
-    if let Some(stuck) = Stuck::find(shard) {
+    if let Some(stuck) = Stuck::find(shards, counts) {
         return Err(Failure::Stuck(stuck));
     }
     debug_assert!(COMPAT || is_over);
     let tick_ps = if COMPAT { 1000 } else { 1 };
-    let finish_ps = shard.hosts.iter().map(|host| host.finish().saturating_mul(tick_ps)).collect();
-    Ok(Finished { finish_ps, counts: shard.counts() })
+    let hosts = shards.iter().flat_map(|shard| &shard.hosts);
+    Ok(Finished { finish_ps: hosts.map(|host| host.finish().saturating_mul(tick_ps)).collect(), counts })
 }

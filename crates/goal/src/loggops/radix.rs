@@ -25,7 +25,16 @@ impl Radix {
         self.length += 1;
     }
 
-    /// The next window.
+    /// The next window, without going there: one before it may still come.
+    pub(super) fn peek(&self) -> Option<u64> {
+        let (number, bucket) = self.buckets.iter().enumerate().find(|(_, bucket)| !bucket.is_empty())?;
+        match number {
+            0 => Some(self.current),
+            _ => bucket.iter().map(|(window, _)| *window).min(),
+        }
+    }
+
+    /// Goes to the next window.
     pub(super) fn next(&mut self) -> Option<u64> {
         if self.length == 0 {
             return None;

@@ -19,14 +19,16 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    pub(super) fn find<const COMPAT: bool>(shard: &Shard<'_, COMPAT>) -> Option<Stuck> {
-        let mut stuck = Stuck { counts: shard.counts(), ..Stuck::default() };
-        for (rank, host) in (0..).zip(&shard.hosts) {
-            let (posted, unexpected) = shard.matching.left(&host.lines);
-            stuck.sends.extend(unexpected.iter().map(|message| (message.source, message.op)));
-            stuck.receives.extend(posted.iter().map(|receive| (rank, receive.op)));
+    pub(super) fn find<const COMPAT: bool>(shards: &[Shard<'_, COMPAT>], counts: Counts) -> Option<Stuck> {
+        let mut stuck = Stuck { counts, ..Stuck::default() };
+        for shard in shards {
+            for (rank, host) in shard.ranks().zip(&shard.hosts) {
+                let (posted, unexpected) = shard.matching.left(&host.lines);
+                stuck.sends.extend(unexpected.iter().map(|message| (message.source, message.op)));
+                stuck.receives.extend(posted.iter().map(|receive| (rank, receive.op)));
+            }
+            stuck.waiting += shard.remaining.iter().filter(|left| **left > 0).count() as u64;
         }
-        stuck.waiting = shard.remaining.iter().filter(|left| **left > 0).count() as u64;
         (!stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
     }
 

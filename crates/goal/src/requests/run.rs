@@ -70,6 +70,17 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "loggopsim"))]
     pub compat: Option<Compat>,
+    /// Threads, of which each has a block of hosts; the result is the same.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = MOST_THREADS))]
+    pub threads: u32,
+}
+
+/// More threads than this are no gain on any machine.
+const MOST_THREADS: u32 = 1024;
+
+const fn one() -> u32 {
+    1
 }
 
 fn latency() -> String {
@@ -141,6 +152,8 @@ pub struct Report {
     /// The simulator whose rules were followed, if not nicety's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Compat>,
+    /// Threads that it ran in: one by LogGOPSim's rules and without a latency.
+    pub threads: u32,
     /// Ranks.
     pub ranks: u32,
     /// Operations that were executed, and messages that arrived, as LogGOPSim counts them.
@@ -235,7 +248,12 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     };
     let (schedule, _) = file::read(&request.file, labels, &mut |_, _| goes_on(environment))?;
     let total = schedule.ops().len() as u64;
-    let finished = loggops::run(&schedule, &parameters, rules, &mut |done| tell(environment, done, total))
+    let threads = if loggops::has_threads(&parameters, rules) { request.threads } else { 1 };
+    if threads == 0 || threads > MOST_THREADS {
+        return Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}")));
+    }
+    let tell = &mut |done| tell(environment, done, total);
+    let finished = loggops::run_in_threads(&schedule, &parameters, rules, threads, tell)
         .map_err(|failure| explained(failure, request, &schedule))?;
     let max_finish_ns = Ns { ps: finished.finish_ps.iter().copied().max().unwrap_or(0) };
     let max_host = finished.finish_ps.iter().position(|ps| *ps == max_finish_ns.ps).unwrap_or(0) as u32;
@@ -253,6 +271,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             eager_bytes: request.eager_bytes,
         },
         compat: request.compat,
+        threads: threads.min(schedule.ranks()),
         ranks: schedule.ranks(),
         events: counts.operations + counts.messages,
         operations: counts.operations,
