@@ -137,7 +137,7 @@ def test_the_faults_file_is_named(nicety: Callable[..., Result], tmp_path: Path)
 def test_the_command_line_names_cards_and_tells_what_commands_do(nicety: Callable[..., Result]) -> None:
     done = nicety("bench", "latency")
     assert done.status == 2
-    assert ", spin-discrete, spin-integrated." in " ".join(done.stderr.split())
+    assert ", spin-discrete, spin-integrated, xeon-oplin." in " ".join(done.stderr.split())
     for command in ([], ["bench"]):
         done = nicety(*command, "-h")
         assert done.status == 0
@@ -193,6 +193,8 @@ def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]
             package.bench_torus,
             {"nics": "spin-discrete", "topology": "torus:2", "duration": "1us", "load": "0.5", **changed},
         ),
+        (package.bench_stream, {"nics": "niagara2-niu", **changed}),
+        (package.bench_request_response, {"nics": "niagara2-niu", "connections": 1, **changed}),
         (package.bench_pcsa, {**changed}),
         (package.check_line_rate, {"handlers": handlers, **changed}),
         (package.count_sources, {"capture": nothing}),

@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[type, Callable[..., Any]]] = {
     "bench halo": (types.GridOptions, package.bench_grid),
     "bench allreduce": (types.GridOptions, package.bench_grid),
     "bench torus": (types.TorusOptions, package.bench_torus),
+    "bench stream": (types.StreamOptions, package.bench_stream),
+    "bench request-response": (types.ExchangeOptions, package.bench_request_response),
     "bench pcsa": (types.ContextOptions, package.bench_pcsa),
     "pcsa": (types.CountOptions, package.count_sources),
     "tsp": (types.TourOptions, package.solve_tsp),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nicety.bench.interfaces import bench_fairness, bench_registration
     from nicety.bench.line_rate import check_line_rate
     from nicety.bench.messages import run_benchmark
+    from nicety.bench.sockets import bench_request_response, bench_stream
     from nicety.bench.torus import bench_torus
     from nicety.build.compiler import Compiled, compile_handlers
     from nicety.build.sources import Handlers, Processes
@@ -130,6 +131,8 @@ __all__ = [
     "bench_grid",
     "bench_pcsa",
     "bench_registration",
+    "bench_request_response",
+    "bench_stream",
     "bench_torus",
     "check_line_rate",
     "compile_handlers",
@@ -205,6 +208,8 @@ _HOMES = {
     "VniProcess": "nicety.program.vni",
     "bench_channels": "nicety.bench.channels",
     "bench_fairness": "nicety.bench.interfaces",
+    "bench_request_response": "nicety.bench.sockets",
+    "bench_stream": "nicety.bench.sockets",
     "bench_grid": "nicety.bench.grid",
     "bench_pcsa": "nicety.bench.contexts",
     "bench_registration": "nicety.bench.interfaces",

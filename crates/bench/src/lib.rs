@@ -10,7 +10,7 @@
 //! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] whether
 //! handlers sustain the line rate, [`pcsa`] what contexts gain for a program, [`registration`] whether to copy or to
 //! register, [`fairness`] the throughput of each of many processes, [`grid`] programs whose ranks communicate with
-//! their neighbours, and [`torus`] a network of routers under random traffic.
+//! their neighbours, [`torus`] a network of routers under random traffic, and [`sockets`] connections through a kernel.
 //!
 //! A [`Request`] names cards, modes and sizes; [`plan`] lists the handlers to compile for it, and [`run`] gives a
 //! [`Report`] with one row for each card, mode and size.
@@ -31,6 +31,7 @@ mod rdma;
 pub mod registration;
 mod request;
 mod schemas;
+pub mod sockets;
 mod stream;
 pub mod torus;
 

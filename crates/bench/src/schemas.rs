@@ -2,7 +2,7 @@
 //! languages are made.
 
 use crate::{Report, Request};
-use crate::{channels, fairness, grid, line_rate, pcsa, registration, torus};
+use crate::{channels, fairness, grid, line_rate, pcsa, registration, sockets, torus};
 use nicety::report::{LinkReport, NetworkPortReport, NodeCounts};
 use nicety_apps::{cardinality, tsp};
 use schemars::generate::SchemaSettings;
@@ -20,6 +20,8 @@ pub fn schemas() -> Vec<(String, Value)> {
         named::<fairness::Report>("FairnessReport", &mut reports),
         named::<grid::Report>("GridReport", &mut reports),
         named::<torus::Report>("TorusReport", &mut reports),
+        named::<sockets::Report<sockets::StreamRow>>("StreamReport", &mut reports),
+        named::<sockets::Report<sockets::ExchangeRow>>("ExchangeReport", &mut reports),
         named::<pcsa::Report>("ContextReport", &mut reports),
         named::<cardinality::Report>("CountReport", &mut reports),
         named::<tsp::Report>("TourReport", &mut reports),
@@ -28,6 +30,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     add::<(Request, line_rate::Request, channels::Request)>(&mut requests);
     add::<(registration::Request, fairness::Request, pcsa::Request)>(&mut requests);
     add::<(grid::Request, torus::Request)>(&mut requests);
+    add::<(sockets::StreamRequest, sockets::ExchangeRequest)>(&mut requests);
     add::<(cardinality::Request, tsp::Request)>(&mut requests);
     let mut made: Vec<(String, Value)> = reports.take_definitions(true).into_iter().chain(whole).collect();
     for (name, schema) in requests.take_definitions(true) {

@@ -10,6 +10,7 @@ mod pcie;
 mod peer;
 mod python_types;
 mod recording;
+mod sockets;
 mod star;
 mod torus;
 mod torus_traffic;

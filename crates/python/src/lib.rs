@@ -12,6 +12,7 @@ mod grid;
 mod interfaces;
 mod processes;
 mod program;
+mod sockets;
 mod tables;
 
 use pyo3::exceptions::PyImportError;
@@ -66,6 +67,8 @@ mod _native {
         Call, Calls, ChannelCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls, PortalsCalls,
         ProcessCalls, RdmaCalls, Simulation, SocketCalls,
     };
+    #[pymodule_export]
+    use crate::sockets::{exchange_bench, stream_bench};
     #[pymodule_export]
     use crate::tables::{Recording, Table};
 }

@@ -216,6 +216,70 @@ Distances = Literal["root", "table"]
 """How a climber computes distances."""
 
 
+class ExchangeRow(TypedDict):
+    """A card and a number of connections.
+
+    Attributes:
+        nic: The card.
+        connections: Connections, each with a client.
+        size_bytes: Bytes of a request.
+        reply_bytes: Bytes of a reply.
+        think_ns: What a client waits between a reply and its next request.
+        requests: Requests whose reply came in the measured time.
+        requests_per_s: The same a second.
+        latency_ns: From a client's call that sends a request until it has its reply, the mean; likewise the following.
+        min_ns: The shortest.
+        p50_ns: The median.
+        p99_ns: The 99th percentile, by nearest rank.
+        p999_ns: The 99.9th percentile.
+        max_ns: The longest.
+        cpu_ns_per_request: CPU time of the server a request.
+        cpus: CPUs of the server's operating system.
+        cpu_utilisation: The share of the time of all its CPUs in which they worked.
+        cpu_ns_per_packet: CPU time a packet.
+        instructions_per_packet: Instructions a packet.
+        first_misses_per_packet: Loads a packet that missed a core's first-level cache.
+        second_misses_per_packet: Of these, loads that missed the shared cache, too.
+        breakdown: The CPU time a packet, by function group.
+        context_switches_per_packet: Context switches a packet.
+        cross_calls_per_packet: Calls from one CPU to another a packet.
+        interrupts_per_packet: Interrupts a packet.
+        retransmissions: Segments that rank 0 and its peer sent again.
+        dropped: Frames that rank 0's card, kernel threads and protocols dropped.
+        packets: The packets: frames that rank 0's card received, or sent where it transmits.
+        verified: Whether every byte that came was checked, and was right.
+    """
+
+    nic: str
+    connections: int
+    size_bytes: int
+    reply_bytes: int
+    think_ns: float
+    requests: int
+    requests_per_s: float
+    latency_ns: float
+    min_ns: float
+    p50_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
+    cpu_ns_per_request: float
+    cpus: int
+    cpu_utilisation: float
+    cpu_ns_per_packet: float
+    instructions_per_packet: float
+    first_misses_per_packet: float
+    second_misses_per_packet: float
+    breakdown: list[GroupUsage]
+    context_switches_per_packet: float
+    cross_calls_per_packet: float
+    interrupts_per_packet: float
+    retransmissions: int
+    dropped: int
+    packets: int
+    verified: bool
+
+
 class FairnessRow(TypedDict):
     """A number of processes that send at once, each to a process of its own on the other host.
 
@@ -350,6 +414,24 @@ class GridRow(TypedDict):
     algorithm_bytes_per_s: NotRequired[float]
     faces: NotRequired[int]
     lower_bound_ns: NotRequired[float]
+
+
+class GroupUsage(TypedDict):
+    """What a function group has used.
+
+    Attributes:
+        group: Its name.
+        ns_per_packet: CPU time a packet.
+        instructions_per_packet: Instructions a packet.
+        first_misses_per_packet: Loads a packet that missed a core's first-level cache.
+        second_misses_per_packet: Of these, loads that missed the shared cache, too.
+    """
+
+    group: str
+    ns_per_packet: float
+    instructions_per_packet: float
+    first_misses_per_packet: float
+    second_misses_per_packet: float
 
 
 class HandlerFigures(TypedDict):
@@ -790,6 +872,34 @@ class Saturation(TypedDict):
     saturation_fraction: NotRequired[float]
 
 
+SocketsBenchmark = Literal["stream", "request-response"]
+"""The benchmark's name."""
+
+
+class SocketsManifest(TypedDict):
+    """The inputs that reproduce a report of a benchmark of sockets.
+
+    Attributes:
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given; the peer's card has none.
+        topology: The topology.
+        warmup_ns: The time before the measured one.
+        duration_ns: The measured time.
+        faults: The faults of the network, as given, if there are any.
+        flow_control: The flow control of the network, as given, if it is.
+        peer: The peer's card, if it is another one.
+    """
+
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    topology: str
+    warmup_ns: float
+    duration_ns: float
+    faults: NotRequired[str]
+    flow_control: NotRequired[str]
+    peer: NotRequired[PeerManifest]
+
+
 class SourceManifest(TypedDict):
     """A source file in a report's manifest.
 
@@ -812,6 +922,56 @@ class Stage(TypedDict):
 
     stage: str
     ns: float
+
+
+StreamDirection = Literal["receive", "transmit"]
+"""Which way the bytes go at rank 0."""
+
+
+class StreamRow(TypedDict):
+    """A card and a point of the sweep.
+
+    Attributes:
+        nic: The card.
+        direction: Whether rank 0 receives or transmits.
+        io_size_bytes: Bytes of a call that sends or receives.
+        connections: Connections.
+        cpus: CPUs of rank 0's operating system.
+        bandwidth_bits_per_s: Bits of payload a second that the receiving program has got in the measured time.
+        cpu_utilisation: The share of the time of all its CPUs in which they worked.
+        cpu_ns_per_packet: CPU time a packet.
+        instructions_per_packet: Instructions a packet.
+        first_misses_per_packet: Loads a packet that missed a core's first-level cache.
+        second_misses_per_packet: Of these, loads that missed the shared cache, too.
+        breakdown: The CPU time a packet, by function group.
+        context_switches_per_packet: Context switches a packet.
+        cross_calls_per_packet: Calls from one CPU to another a packet.
+        interrupts_per_packet: Interrupts a packet.
+        retransmissions: Segments that rank 0 and its peer sent again.
+        dropped: Frames that rank 0's card, kernel threads and protocols dropped.
+        packets: The packets: frames that rank 0's card received, or sent where it transmits.
+        verified: Whether every byte that came was checked, and was right.
+    """
+
+    nic: str
+    direction: StreamDirection
+    io_size_bytes: int
+    connections: int
+    cpus: int
+    bandwidth_bits_per_s: float
+    cpu_utilisation: float
+    cpu_ns_per_packet: float
+    instructions_per_packet: float
+    first_misses_per_packet: float
+    second_misses_per_packet: float
+    breakdown: list[GroupUsage]
+    context_switches_per_packet: float
+    cross_calls_per_packet: float
+    interrupts_per_packet: float
+    retransmissions: int
+    dropped: int
+    packets: int
+    verified: bool
 
 
 Through = Literal["port", "channels"]
@@ -1020,6 +1180,42 @@ class TorusReport(TypedDict):
     saturation: list[Saturation]
 
 
+class StreamReport(TypedDict):
+    """The report of a benchmark of sockets.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each card and point.
+    """
+
+    benchmark: SocketsBenchmark
+    version: str
+    seed: int
+    manifest: SocketsManifest
+    rows: list[StreamRow]
+
+
+class ExchangeReport(TypedDict):
+    """The report of a benchmark of sockets.
+
+    Attributes:
+        benchmark: The benchmark.
+        version: The version of nicety.
+        seed: The seed.
+        manifest: The inputs.
+        rows: One row for each card and point.
+    """
+
+    benchmark: SocketsBenchmark
+    version: str
+    seed: int
+    manifest: SocketsManifest
+    rows: list[ExchangeRow]
+
+
 class ContextReport(TypedDict):
     """The report of a benchmark that has no seed: nothing in it is random.
 
@@ -1223,6 +1419,49 @@ class CountOptions(TypedDict, total=False):
     through: Annotated[Through | None, Option(default="port", metavar="port|channels")]
 
 
+class ExchangeOptions(TypedDict, total=False):
+    """Requests and their replies on many connections: how many a second, how long they take, what they cost.
+
+    Every connection has a client on the other host, which sends a request, waits for its reply, thinks, and sends the
+    next, as netperf does; and a thread of the measured host, which replies.
+
+    Attributes:
+        connections: Numbers of connections, each a row: 1:64 doubles, 1..8 steps by one.
+        nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
+        duration: The time that is measured, as in 50ms.
+        faults: Faults of the network: a TOML file, or a line such as
+            loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
+        flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
+            `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or
+            pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
+            interrupts.packets=1.
+        peer: The card of the other host, if it is another one; overrides do not change it.
+        reply: Bytes of a reply.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        size: Bytes of a request.
+        think: What a client waits between a reply and its next request, as in 100us; by default it does not.
+        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
+            `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
+            hosts need.
+        warmup: The time before that, as in 10ms.
+    """
+
+    connections: Required[Annotated[Numbers, Option(usual="1:64")]]
+    nics: Required[Annotated[Names, Option(example="niagara2-niu")]]
+    duration: Annotated[str | None, Option(default="50ms", metavar="TIME")]
+    faults: Annotated[Faults | None, Option(metavar="FAULTS")]
+    flow_control: Annotated[str | None, Option(metavar="credits|none|pfc[,KEY=VALUE]")]
+    overrides: Annotated[Overrides | None, Option()]
+    peer: Annotated[Place | None, Option(metavar="NIC")]
+    reply: Annotated[int | None, Option(default=1, least=1, most=16777216, metavar="SIZE")]
+    seed: Annotated[int | None, Option(default=1)]
+    size: Annotated[int | None, Option(default=1, least=1, most=16777216, metavar="SIZE")]
+    think: Annotated[str | None, Option(metavar="TIME")]
+    topology: Annotated[str | None, Option(metavar="NAME")]
+    warmup: Annotated[str | None, Option(default="10ms", metavar="TIME")]
+
+
 class FairnessOptions(TypedDict, total=False):
     """The bandwidth of each of many processes of a host that send at once.
 
@@ -1377,6 +1616,50 @@ class RegistrationOptions(TypedDict, total=False):
     sizes: Required[Annotated[Numbers, Option(usual="64:2Mi")]]
     nics: Annotated[Names | None, Option(default=["qnix"])]
     overrides: Annotated[Overrides | None, Option()]
+
+
+class StreamOptions(TypedDict, total=False):
+    """Streams of many connections between two hosts: throughput, and what it costs one of them.
+
+    Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. One axis is
+    swept at a time: sizes of calls with 32 connections and all CPUs, connections with calls of 64 KiB and all CPUs, and
+    so on.
+
+    Attributes:
+        nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
+        connections: Numbers of connections: 1:64 doubles, 1..8 steps by one. Default: 32.
+        cpus: Numbers of CPUs that the measured host's operating system uses, from the first core on. Default: all.
+        direction: Whether the measured host receives or transmits.
+        duration: The time that is measured, as in 50ms.
+        faults: Faults of the network: a TOML file, or a line such as
+            loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
+        flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
+            `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or
+            pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
+        io_sizes: Bytes of a call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
+            interrupts.packets=1.
+        peer: The card of the other host, if it is another one; overrides do not change it.
+        seed: Of every random stream: the same seed gives the same report to the last byte.
+        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
+            `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
+            hosts need.
+        warmup: The time before that, from the first byte on, as in 10ms.
+    """
+
+    nics: Required[Annotated[Names, Option(example="niagara2-niu")]]
+    connections: Annotated[Numbers | None, Option()]
+    cpus: Annotated[Numbers | None, Option()]
+    direction: Annotated[StreamDirection | None, Option(default="receive", metavar="receive|transmit")]
+    duration: Annotated[str | None, Option(default="50ms", metavar="TIME")]
+    faults: Annotated[Faults | None, Option(metavar="FAULTS")]
+    flow_control: Annotated[str | None, Option(metavar="credits|none|pfc[,KEY=VALUE]")]
+    io_sizes: Annotated[Numbers | None, Option()]
+    overrides: Annotated[Overrides | None, Option()]
+    peer: Annotated[Place | None, Option(metavar="NIC")]
+    seed: Annotated[int | None, Option(default=1)]
+    topology: Annotated[str | None, Option(metavar="NAME")]
+    warmup: Annotated[str | None, Option(default="10ms", metavar="TIME")]
 
 
 class TorusOptions(TypedDict, total=False):

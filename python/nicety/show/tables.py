@@ -38,6 +38,7 @@ _LISTED = {
     "ports": ("at", "port"),
     "flows": ("source", "target"),
     "handlers": ("handler",),
+    "breakdown": ("group",),
 }
 """Lists of which a table has columns for each item: what names an item."""
 

@@ -136,6 +136,18 @@ def _torus(*, output: Output, **given: Any) -> None:
     output.of(partial(bench_torus, **given), torus_text, torus_figure)
 
 
+def _stream(*, output: Output, **given: Any) -> None:
+    from nicety.bench.sockets import bench_stream, socket_figure, socket_text
+
+    output.of(partial(bench_stream, **given), socket_text, socket_figure)
+
+
+def _request_response(*, output: Output, **given: Any) -> None:
+    from nicety.bench.sockets import bench_request_response, socket_figure, socket_text
+
+    output.of(partial(bench_request_response, **given), socket_text, socket_figure)
+
+
 def _contexts(cc: Compiler = None, *, output: Output, **given: Any) -> None:
     from nicety.bench.contexts import bench_pcsa, context_figure, context_text
 
@@ -205,4 +217,6 @@ _GRID: dict[types.GridBenchmark, str] = {
 for _program, _text in _GRID.items():
     add(bench, _program, partial(_grid, _program), types.GridOptions, text=_text, traces=False)
 add(bench, "torus", _torus, types.TorusOptions, traces=False)
+add(bench, "stream", _stream, types.StreamOptions, traces=False)
+add(bench, "request-response", _request_response, types.ExchangeOptions, traces=False)
 add(bench, "pcsa", _contexts, types.ContextOptions, traces=False, captures=False)

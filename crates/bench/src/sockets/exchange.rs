@@ -1,0 +1,248 @@
+//! `bench request-response`: requests on many connections, each with its reply.
+
+use super::request::ExchangeRequest;
+use super::request::Resolved;
+use super::setup::{self, Bounds, Window};
+use super::usage::Usage;
+use super::{Benchmark, Bytes, PORT, Report};
+use crate::figures::Spread;
+use nicety::{Environment, Error, Host, Sockets, VERSION};
+use nicety_nic::ethernet::{EthernetSpec, Setting, SocketKind};
+use nicety_types::Duration;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// A card and a number of connections.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ExchangeRow")]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Connections, each with a client.
+    pub connections: u64,
+    /// Bytes of a request.
+    pub size_bytes: u64,
+    /// Bytes of a reply.
+    pub reply_bytes: u64,
+    /// What a client waits between a reply and its next request.
+    pub think_ns: f64,
+    /// Requests whose reply came in the measured time.
+    pub requests: u64,
+    /// The same a second.
+    pub requests_per_s: f64,
+    /// From a client's call that sends a request until it has its reply, the mean; likewise the following.
+    pub latency_ns: f64,
+    /// The shortest.
+    pub min_ns: f64,
+    /// The median.
+    pub p50_ns: f64,
+    /// The 99th percentile, by nearest rank.
+    pub p99_ns: f64,
+    /// The 99.9th percentile.
+    pub p999_ns: f64,
+    /// The longest.
+    pub max_ns: f64,
+    /// CPU time of the server a request.
+    pub cpu_ns_per_request: f64,
+    /// CPUs of the server's operating system.
+    pub cpus: u64,
+    /// What the server has used.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Whether every byte that came was checked, and was right.
+    pub verified: bool,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// Invalid input before anything runs; then the error that ended a run, with its card and number of connections.
+pub fn run(request: &ExchangeRequest, environment: &Environment<'_>) -> Result<Report<Row>, Error> {
+    let (resolved, think) = request.resolve()?;
+    let total = resolved.cards.len() * request.connections.len();
+    let mut rows = Vec::with_capacity(total);
+    (environment.progress)(0, total);
+    for number in 0..resolved.cards.len() {
+        for &connections in &request.connections {
+            let place = format!("{}, {connections} connections", resolved.cards[number].0);
+            let row = measure(request, &resolved, number, (connections, think), environment, &place);
+            rows.push(row.map_err(|error| error.inside(&place))?);
+            (environment.progress)(rows.len(), total);
+        }
+    }
+    let manifest = setup::manifest(
+        &resolved,
+        &request.overrides,
+        request.flow_control.as_deref(),
+        request.faults.as_deref(),
+    );
+    Ok(Report { benchmark: Benchmark::RequestResponse, version: VERSION, seed: request.seed, manifest, rows })
+}
+
+fn measure(
+    request: &ExchangeRequest,
+    resolved: &Resolved,
+    number: usize,
+    (connections, think): (u64, Duration),
+    environment: &Environment<'_>,
+    place: &str,
+) -> Result<Row, Error> {
+    let (nic, card) = &resolved.cards[number];
+    let cpus = card.spec.of::<EthernetSpec>()?.cpus as u64;
+    let mut cluster = setup::cluster(resolved, card, request.seed, environment, place)?;
+    let &ExchangeRequest { size, reply, .. } = request;
+    let calls = Calls {
+        connections,
+        size,
+        reply,
+        think,
+        window: Window::new(resolved),
+        bytes: Rc::new(Bytes::new(size.max(reply) as usize)),
+        taken: Rc::default(),
+    };
+    let (server, client) = (calls.clone(), calls.clone());
+    cluster.program(0, move |host| server.serve(host));
+    cluster.program(1, move |host| client.ask(host, SocketAddr::new(Sockets::address(0), PORT)));
+    cluster.run()?;
+    let taken = calls.taken.take();
+    if taken.is_empty() {
+        return Err(Error::Input("no reply came in the measured time; write a longer --duration".into()));
+    }
+    let [before, after] = calls.window.counted();
+    let frames = after.own.card.frames_received - before.own.card.frames_received;
+    let usage = Usage::between(&before, &after, frames, cpus, resolved.window);
+    let (requests, spread) = (taken.len() as u64, Spread::of(taken, 1));
+    Ok(Row {
+        nic: nic.clone(),
+        connections,
+        size_bytes: size,
+        reply_bytes: reply,
+        think_ns: think.ps() as f64 / 1e3,
+        requests,
+        requests_per_s: requests as f64 * 1e12 / resolved.window.ps() as f64,
+        latency_ns: spread.mean,
+        min_ns: spread.min,
+        p50_ns: spread.p50,
+        p99_ns: spread.p99,
+        p999_ns: spread.p999,
+        max_ns: spread.max,
+        cpu_ns_per_request: usage.cpu_ns_per_packet * frames as f64 / requests as f64,
+        cpus,
+        usage,
+        verified: true,
+    })
+}
+
+/// The requests of all connections.
+#[derive(Clone)]
+struct Calls {
+    connections: u64,
+    size: u64,
+    reply: u64,
+    think: Duration,
+    window: Window,
+    bytes: Rc<Bytes>,
+    /// The times of those whose reply came in the measured time.
+    taken: Rc<RefCell<Vec<Duration>>>,
+}
+
+impl Calls {
+    async fn serve(self, host: Host) -> Result<(), Error> {
+        let sockets = host.socket()?;
+        let listening = sockets.open(SocketKind::Stream);
+        // As servers do: the last segment of a reply waits for no acknowledgement. What it accepts has the option, too.
+        sockets.set(listening, Setting::NoDelay(true)).await?;
+        sockets.bind(listening, PORT).await?;
+        sockets.listen(listening, self.connections as u32).await?;
+        host.barrier().await;
+        let mut threads = Vec::new();
+        for _ in 0..self.connections {
+            let socket = sockets.accept(listening).await?;
+            let of = self.clone();
+            threads.push(host.spawn(move |host| of.reply_on(host, socket)));
+        }
+        host.barrier().await;
+        self.window.count(&host, self.window.bounds(host.now())).await?;
+        for thread in threads {
+            thread.join().await?;
+        }
+        sockets.close(listening).await
+    }
+
+    async fn reply_on(self, host: Host, socket: u32) -> Result<(), Error> {
+        let sockets = host.socket()?;
+        for number in 0.. {
+            if !self.take(&sockets, socket, number, self.size).await? {
+                break;
+            }
+            sockets.send(socket, self.bytes.at(number * self.reply, self.reply as usize)).await?;
+        }
+        sockets.close(socket).await
+    }
+
+    /// Takes a whole request or reply, and checks it; false where the connection has ended before its first byte.
+    async fn take(&self, sockets: &Sockets, socket: u32, number: u64, bytes: u64) -> Result<bool, Error> {
+        let (first, mut got) = (number * bytes, 0);
+        while got < bytes {
+            let part = sockets.recv(socket, bytes - got).await?;
+            if part.is_empty() && got == 0 {
+                return Ok(false);
+            }
+            if part.is_empty() || !self.bytes.are(first + got, &part) {
+                let text = format!("request {number} of socket {socket} is wrong from byte {got} on");
+                return Err(Error::Program(text));
+            }
+            got += part.len() as u64;
+        }
+        Ok(true)
+    }
+
+    async fn ask(self, host: Host, to: SocketAddr) -> Result<(), Error> {
+        let sockets = host.socket()?;
+        // The server listens.
+        host.barrier().await;
+        let mut connected = Vec::new();
+        for _ in 0..self.connections {
+            let socket = sockets.open(SocketKind::Stream);
+            sockets.set(socket, Setting::NoDelay(true)).await?;
+            sockets.connect(socket, to).await?;
+            connected.push(socket);
+        }
+        host.barrier().await;
+        let bounds = self.window.bounds(host.now());
+        let mut threads = Vec::new();
+        for socket in connected {
+            let of = self.clone();
+            threads.push(host.spawn(move |host| of.ask_on(host, socket, bounds)));
+        }
+        self.window.count(&host, bounds).await?;
+        for thread in threads {
+            thread.join().await?;
+        }
+        Ok(())
+    }
+
+    async fn ask_on(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
+        let sockets = host.socket()?;
+        for number in 0.. {
+            let begun = host.now();
+            if begun >= bounds.end {
+                break;
+            }
+            sockets.send(socket, self.bytes.at(number * self.size, self.size as usize)).await?;
+            if !self.take(&sockets, socket, number, self.reply).await? {
+                return Err(Error::Program(format!("the server has closed socket {socket}")));
+            }
+            if bounds.contain(host.now()) {
+                self.taken.borrow_mut().push(host.now().since(begun));
+            }
+            if !self.think.is_zero() {
+                host.pause(self.think).await;
+            }
+        }
+        sockets.close(socket).await
+    }
+}

@@ -1,0 +1,122 @@
+//! Benchmarks of sockets, in the manner of iperf3 and netperf: streams of many connections, and requests with their
+//! replies.
+//!
+//! Rank 0 has the card that is measured; rank 1 is its peer, with the same card unless another one is named. What a row
+//! says of CPUs, of a card and of TCP is rank 0's, in the measured time.
+
+mod exchange;
+mod request;
+mod setup;
+mod stream;
+mod usage;
+
+pub use exchange::{Row as ExchangeRow, run as run_exchanges};
+pub use request::{Direction, ExchangeRequest, StreamRequest};
+pub use stream::{Row as StreamRow, run as run_streams};
+pub use usage::{GroupUsage, Usage};
+
+use crate::PeerManifest;
+use nicety::CardManifest;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The port at which rank 0 or its peer listens.
+const PORT: u16 = 5001;
+
+/// The inputs that reproduce a report of a benchmark of sockets.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SocketsManifest")]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: BTreeMap<String, CardManifest>,
+    /// The peer's card, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerManifest>,
+    /// `--set` overrides, as given; the peer's card has none.
+    pub overrides: Vec<String>,
+    /// The topology.
+    pub topology: String,
+    /// The flow control of the network, as given, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_control: Option<String>,
+    /// The faults of the network, as given, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<String>,
+    /// The time before the measured one.
+    pub warmup_ns: f64,
+    /// The measured time.
+    pub duration_ns: f64,
+}
+
+/// The benchmark's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "SocketsBenchmark")]
+pub enum Benchmark {
+    /// `stream`.
+    Stream,
+    /// `request-response`.
+    RequestResponse,
+}
+
+/// The report of a benchmark of sockets.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Report<R> {
+    /// The benchmark.
+    pub benchmark: Benchmark,
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// The inputs.
+    pub manifest: Manifest,
+    /// One row for each card and point.
+    pub rows: Vec<R>,
+}
+
+/// The bytes of a connection's stream: byte i is that of position i, whatever the sizes of the calls, so that every
+/// receiver can check what it gets.
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    /// A prime, so that no call's size divides it.
+    const PERIOD: usize = 65_521;
+
+    /// Bytes of which up to `most` are asked for at a time.
+    fn new(most: usize) -> Bytes {
+        let byte = |at: usize| ((at % Bytes::PERIOD).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u8;
+        Bytes((0..Bytes::PERIOD + most).map(byte).collect())
+    }
+
+    /// So many bytes from a position on.
+    fn at(&self, position: u64, length: usize) -> &[u8] {
+        let from = (position % Bytes::PERIOD as u64) as usize;
+        &self.0[from..from + length]
+    }
+
+    /// Whether these are the bytes from a position on.
+    fn are(&self, position: u64, bytes: &[u8]) -> bool {
+        self.at(position, bytes.len()) == bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_streams_bytes_do_not_depend_on_the_sizes_of_calls() {
+        let bytes = Bytes::new(1000);
+        let (mut one, mut many) = (Vec::<u8>::new(), Vec::<u8>::new());
+        for position in 0..100_000 {
+            one.extend(bytes.at(position, 1));
+        }
+        for call in 0..100 {
+            many.extend(bytes.at(call * 1000, 1000));
+        }
+        assert!(one == many && bytes.are(99_000, &one[99_000..]) && !bytes.are(99_001, &one[99_000..]));
+        // Bytes that are lost, or come twice, are seen.
+        assert_ne!(bytes.at(0, 64), bytes.at(1448, 64));
+    }
+}

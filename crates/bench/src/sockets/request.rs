@@ -1,0 +1,374 @@
+//! The requests of the benchmarks of sockets.
+
+use crate::load_cards;
+use crate::request::{FAULTS, FLOW, SEED, TOPOLOGY, default_seed};
+use nicety::cards::{self, Card};
+use nicety::{Error, Faults, FlowControl, Topology, faults, flow};
+use nicety_nic::ethernet::EthernetSpec;
+use nicety_spec::units::parse_time;
+use nicety_types::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a call, connections, where an option does not say.
+pub(super) const IO_SIZE: u64 = 64 << 10;
+pub(super) const CONNECTIONS: u64 = 32;
+const MOST_CONNECTIONS: u64 = 10_000;
+/// The largest size of a call, and of a request.
+const LARGEST: u64 = 16 << 20;
+const MOST_CPUS: u64 = 1024;
+
+/// Which way the bytes go at rank 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "StreamDirection")]
+pub enum Direction {
+    /// It receives.
+    #[default]
+    Receive,
+    /// It sends.
+    Transmit,
+}
+
+fn usual_duration() -> String {
+    "50ms".to_owned()
+}
+
+fn usual_warmup() -> String {
+    "10ms".to_owned()
+}
+
+const fn usual_size() -> u64 {
+    1
+}
+
+/// Streams of many connections between two hosts: throughput, and what it costs one of them.
+///
+/// Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. One axis is swept at a time:
+/// sizes of calls with 32 connections and all CPUs, connections with calls of 64 KiB and all CPUs, and so on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "StreamOptions")]
+pub struct StreamRequest {
+    /// Cards to compare, of Ethernet: names of specs, or paths of spec files.
+    #[schemars(extend("example" = "niagara2-niu"))]
+    pub nics: Vec<String>,
+    /// The card of the other host, if it is another one; overrides do not change it.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "NIC", "format" = "path"))]
+    pub peer: Option<String>,
+    /// Whether the measured host receives or transmits.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "receive|transmit"))]
+    pub direction: Direction,
+    /// Bytes of a call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
+    #[serde(default)]
+    pub io_sizes: Option<Vec<u64>>,
+    /// Numbers of connections: 1:64 doubles, 1..8 steps by one. Default: 32.
+    #[serde(default)]
+    pub connections: Option<Vec<u64>>,
+    /// Numbers of CPUs that the measured host's operating system uses, from the first core on. Default: all.
+    #[serde(default)]
+    pub cpus: Option<Vec<u64>>,
+    /// The time that is measured, as in 50ms.
+    #[serde(default = "usual_duration")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub duration: String,
+    /// The time before that, from the first byte on, as in 10ms.
+    #[serde(default = "usual_warmup")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub warmup: String,
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example interrupts.packets=1.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// The network's topology.
+    #[serde(default)]
+    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
+    pub topology: Option<String>,
+    /// Flow control of the network.
+    #[serde(default)]
+    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
+    pub flow_control: Option<String>,
+    /// The network's faults.
+    #[serde(default)]
+    #[schemars(extend("description" = FAULTS, "metavar" = "FAULTS", "format" = "faults"))]
+    pub faults: Option<String>,
+    /// The seed.
+    #[serde(default = "crate::request::default_seed")]
+    #[schemars(extend("description" = SEED))]
+    pub seed: u64,
+}
+
+/// Requests and their replies on many connections: how many a second, how long they take, what they cost.
+///
+/// Every connection has a client on the other host, which sends a request, waits for its reply, thinks, and sends the next, as
+/// netperf does; and a thread of the measured host, which replies.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExchangeOptions")]
+pub struct ExchangeRequest {
+    /// Cards to compare, of Ethernet: names of specs, or paths of spec files.
+    #[schemars(extend("example" = "niagara2-niu"))]
+    pub nics: Vec<String>,
+    /// The card of the other host, if it is another one; overrides do not change it.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "NIC", "format" = "path"))]
+    pub peer: Option<String>,
+    /// Numbers of connections, each a row: 1:64 doubles, 1..8 steps by one.
+    #[schemars(extend("usual" = "1:64"))]
+    pub connections: Vec<u64>,
+    /// Bytes of a request.
+    #[serde(default = "usual_size")]
+    #[schemars(range(min = 1, max = LARGEST), extend("metavar" = "SIZE"))]
+    pub size: u64,
+    /// Bytes of a reply.
+    #[serde(default = "usual_size")]
+    #[schemars(range(min = 1, max = LARGEST), extend("metavar" = "SIZE"))]
+    pub reply: u64,
+    /// What a client waits between a reply and its next request, as in 100us; by default it does not.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub think: Option<String>,
+    /// The time that is measured, as in 50ms.
+    #[serde(default = "usual_duration")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub duration: String,
+    /// The time before that, as in 10ms.
+    #[serde(default = "usual_warmup")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub warmup: String,
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example interrupts.packets=1.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// The network's topology.
+    #[serde(default)]
+    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
+    pub topology: Option<String>,
+    /// Flow control of the network.
+    #[serde(default)]
+    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
+    pub flow_control: Option<String>,
+    /// The network's faults.
+    #[serde(default)]
+    #[schemars(extend("description" = FAULTS, "metavar" = "FAULTS", "format" = "faults"))]
+    pub faults: Option<String>,
+    /// The seed.
+    #[serde(default = "crate::request::default_seed")]
+    #[schemars(extend("description" = SEED))]
+    pub seed: u64,
+}
+
+/// The parts that both requests have, with resolved names.
+pub(super) struct Resolved {
+    pub(super) cards: Vec<(String, Card)>,
+    pub(super) peer: Option<Card>,
+    pub(super) topology: Topology,
+    pub(super) flow_control: FlowControl,
+    pub(super) faults: Faults,
+    pub(super) warmup: Duration,
+    pub(super) window: Duration,
+}
+
+/// A point of a sweep of streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamPoint {
+    pub(super) io_size: u64,
+    pub(super) connections: u64,
+    /// None: all that the card's spec has.
+    pub(super) cpus: Option<u64>,
+}
+
+impl StreamRequest {
+    /// A request with default values.
+    pub fn new(nics: &[&str]) -> StreamRequest {
+        StreamRequest {
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            peer: None,
+            direction: Direction::default(),
+            io_sizes: None,
+            connections: None,
+            cpus: None,
+            duration: usual_duration(),
+            warmup: usual_warmup(),
+            overrides: Vec::new(),
+            topology: None,
+            flow_control: None,
+            faults: None,
+            seed: default_seed(),
+        }
+    }
+
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the invalid JSON or fields.
+    pub fn from_json(text: &str) -> Result<StreamRequest, Error> {
+        nicety::from_json(text, "the request of bench stream")
+    }
+
+    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+        for (option, values, most) in [
+            ("--io-sizes", &self.io_sizes, LARGEST),
+            ("--connections", &self.connections, MOST_CONNECTIONS),
+            ("--cpus", &self.cpus, MOST_CPUS),
+        ] {
+            if let Some(values) = values {
+                check(option, values, most)?;
+            }
+        }
+        Shared {
+            nics: &self.nics,
+            peer: self.peer.as_deref(),
+            overrides: &self.overrides,
+            topology: self.topology.as_deref(),
+            flow_control: self.flow_control.as_deref(),
+            faults: self.faults.as_deref(),
+            duration: &self.duration,
+            warmup: &self.warmup,
+        }
+        .resolve()
+    }
+
+    /// The points: one axis at a time, each once.
+    pub(super) fn points(&self) -> Vec<StreamPoint> {
+        let base = StreamPoint { io_size: IO_SIZE, connections: CONNECTIONS, cpus: None };
+        let of = |values: &Option<Vec<u64>>| values.clone().unwrap_or_default();
+        let sizes = of(&self.io_sizes).into_iter().map(|io_size| StreamPoint { io_size, ..base });
+        let many = of(&self.connections).into_iter().map(|connections| StreamPoint { connections, ..base });
+        let cpus = of(&self.cpus).into_iter().map(|cpus| StreamPoint { cpus: Some(cpus), ..base });
+        let mut points: Vec<StreamPoint> = Vec::new();
+        for point in sizes.chain(many).chain(cpus) {
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+        if points.is_empty() {
+            points.push(base);
+        }
+        points
+    }
+}
+
+impl ExchangeRequest {
+    /// A request with default values.
+    pub fn new(nics: &[&str], connections: &[u64]) -> ExchangeRequest {
+        ExchangeRequest {
+            nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            peer: None,
+            connections: connections.to_vec(),
+            size: usual_size(),
+            reply: usual_size(),
+            think: None,
+            duration: usual_duration(),
+            warmup: usual_warmup(),
+            overrides: Vec::new(),
+            topology: None,
+            flow_control: None,
+            faults: None,
+            seed: default_seed(),
+        }
+    }
+
+    /// A request from its JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the invalid JSON or fields.
+    pub fn from_json(text: &str) -> Result<ExchangeRequest, Error> {
+        nicety::from_json(text, "the request of bench request-response")
+    }
+
+    pub(super) fn resolve(&self) -> Result<(Resolved, Duration), Error> {
+        check("--connections", &self.connections, MOST_CONNECTIONS)?;
+        check("--size", &[self.size], LARGEST)?;
+        check("--reply", &[self.reply], LARGEST)?;
+        let think = self.think.as_deref().map_or(Ok(Duration::ZERO), |text| time("--think", text))?;
+        let shared = Shared {
+            nics: &self.nics,
+            peer: self.peer.as_deref(),
+            overrides: &self.overrides,
+            topology: self.topology.as_deref(),
+            flow_control: self.flow_control.as_deref(),
+            faults: self.faults.as_deref(),
+            duration: &self.duration,
+            warmup: &self.warmup,
+        };
+        Ok((shared.resolve()?, think))
+    }
+}
+
+/// The arguments that both requests have.
+struct Shared<'r> {
+    nics: &'r [String],
+    peer: Option<&'r str>,
+    overrides: &'r [String],
+    topology: Option<&'r str>,
+    flow_control: Option<&'r str>,
+    faults: Option<&'r str>,
+    duration: &'r str,
+    warmup: &'r str,
+}
+
+impl Shared<'_> {
+    fn resolve(&self) -> Result<Resolved, Error> {
+        let cards = load_cards(self.nics, self.overrides, "niagara2-niu")?;
+        let peer = self.peer.map(|name| cards::load(name, &[])).transpose()?;
+        for card in cards.iter().map(|(_, card)| card).chain(&peer) {
+            card.spec.of::<EthernetSpec>()?;
+        }
+        for (_, card) in peer.iter().flat_map(|_| &cards) {
+            cards::check([card].into_iter().chain(&peer)).map_err(|error| error.inside("with --peer"))?;
+        }
+        let topology: Topology = self.topology.map_or(Ok(Topology::Pair), str::parse)?;
+        let flow_control = self.flow_control.map(flow::parse).transpose()?.unwrap_or_default();
+        for (_, card) in &cards {
+            topology.check(2, &card.spec.node().switch).map_err(|error| {
+                Error::Input(format!("--topology {topology}: {}", error.of_options(false)))
+            })?;
+            flow::check(flow_control, topology, 2, card)?;
+        }
+        let faults = self.faults.map(faults::parse).transpose()?.unwrap_or_default();
+        let (warmup, window) = (time("--warmup", self.warmup)?, time("--duration", self.duration)?);
+        if window.is_zero() {
+            return Err(Error::Input(
+                "--duration 0: nothing would be measured; write for example 50ms".into(),
+            ));
+        }
+        Ok(Resolved { cards, peer, topology, flow_control, faults, warmup, window })
+    }
+}
+
+fn check(option: &str, values: &[u64], most: u64) -> Result<(), Error> {
+    match values.iter().find(|value| !(1..=most).contains(*value)) {
+        Some(value) => Err(Error::Input(format!("{option} is 1 to {most}, not {value}"))),
+        None if values.is_empty() => Err(Error::Input(format!("{option}: no number named"))),
+        None => Ok(()),
+    }
+}
+
+fn time(option: &str, text: &str) -> Result<Duration, Error> {
+    parse_time(text).map_err(|error| Error::Input(format!("{option}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_axis_is_swept_at_a_time() {
+        let all = StreamRequest {
+            io_sizes: Some(vec![64, IO_SIZE]),
+            connections: Some(vec![1, CONNECTIONS]),
+            cpus: Some(vec![8]),
+            ..StreamRequest::new(&["niagara2-niu"])
+        };
+        let of = |point: &StreamPoint| (point.io_size, point.connections, point.cpus);
+        assert_eq!(
+            all.points().iter().map(of).collect::<Vec<_>>(),
+            [(64, 32, None), (65536, 32, None), (65536, 1, None), (65536, 32, Some(8))]
+        );
+        assert_eq!(
+            StreamRequest::new(&["niagara2-niu"]).points().iter().map(of).collect::<Vec<_>>(),
+            [(65536, 32, None)]
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! `bench stream`: bytes of many connections, one way.
+
+use super::request::{Direction, Resolved, StreamPoint, StreamRequest};
+use super::setup::{self, Bounds, Window};
+use super::usage::Usage;
+use super::{Benchmark, Bytes, PORT, Report};
+use nicety::{Environment, Error, Host, Sockets, VERSION};
+use nicety_nic::ethernet::{EthernetSpec, SocketKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// A card and a point of the sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "StreamRow")]
+pub struct Row {
+    /// The card.
+    pub nic: String,
+    /// Whether rank 0 receives or transmits.
+    pub direction: Direction,
+    /// Bytes of a call that sends or receives.
+    pub io_size_bytes: u64,
+    /// Connections.
+    pub connections: u64,
+    /// CPUs of rank 0's operating system.
+    pub cpus: u64,
+    /// Bits of payload a second that the receiving program has got in the measured time.
+    pub bandwidth_bits_per_s: f64,
+    /// What rank 0 has used.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Whether every byte that came was checked, and was right.
+    pub verified: bool,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// Invalid input before anything runs; then the error that ended a run, with its card and point.
+pub fn run(request: &StreamRequest, environment: &Environment<'_>) -> Result<Report<Row>, Error> {
+    let resolved = request.resolve()?;
+    let points = request.points();
+    let total = resolved.cards.len() * points.len();
+    let mut rows = Vec::with_capacity(total);
+    (environment.progress)(0, total);
+    for (number, (nic, _)) in resolved.cards.iter().enumerate() {
+        for point in &points {
+            let StreamPoint { io_size, connections, cpus } = point;
+            let cpus = cpus.map_or(String::new(), |cpus| format!(" on {cpus} CPUs"));
+            let place = format!("{nic}, {connections} connections, {io_size} B a call{cpus}");
+            let row = measure(request, &resolved, number, point, environment, &place);
+            rows.push(row.map_err(|error| error.inside(&place))?);
+            (environment.progress)(rows.len(), total);
+        }
+    }
+    let manifest = setup::manifest(
+        &resolved,
+        &request.overrides,
+        request.flow_control.as_deref(),
+        request.faults.as_deref(),
+    );
+    Ok(Report { benchmark: Benchmark::Stream, version: VERSION, seed: request.seed, manifest, rows })
+}
+
+fn measure(
+    request: &StreamRequest,
+    resolved: &Resolved,
+    number: usize,
+    point: &StreamPoint,
+    environment: &Environment<'_>,
+    place: &str,
+) -> Result<Row, Error> {
+    let (nic, card) = &resolved.cards[number];
+    let card = match point.cpus {
+        Some(cpus) => setup::with_cpus(&request.nics[number], &request.overrides, cpus)?,
+        None => card.clone(),
+    };
+    let cpus = card.spec.of::<EthernetSpec>()?.cpus as u64;
+    let mut cluster = setup::cluster(resolved, &card, request.seed, environment, place)?;
+    let receiver = u32::from(request.direction == Direction::Transmit);
+    let flow = Flow {
+        io_size: point.io_size,
+        connections: point.connections,
+        window: Window::new(resolved),
+        bytes: Rc::new(Bytes::new(point.io_size as usize)),
+        got: Rc::default(),
+    };
+    let (of, to) = (flow.clone(), SocketAddr::new(Sockets::address(receiver), PORT));
+    cluster.program(receiver, move |host| of.receive(host));
+    let of = flow.clone();
+    cluster.program(1 - receiver, move |host| of.send(host, to));
+    cluster.run()?;
+    let [before, after] = flow.window.counted();
+    let frames = match request.direction {
+        Direction::Receive => after.own.card.frames_received - before.own.card.frames_received,
+        Direction::Transmit => after.own.card.frames_sent - before.own.card.frames_sent,
+    };
+    Ok(Row {
+        nic: nic.clone(),
+        direction: request.direction,
+        io_size_bytes: point.io_size,
+        connections: point.connections,
+        cpus,
+        bandwidth_bits_per_s: flow.got.get() as f64 * 8e12 / resolved.window.ps() as f64,
+        usage: Usage::between(&before, &after, frames, cpus, resolved.window),
+        verified: true,
+    })
+}
+
+/// The bytes of all connections.
+#[derive(Clone)]
+struct Flow {
+    io_size: u64,
+    connections: u64,
+    window: Window,
+    bytes: Rc<Bytes>,
+    /// Bytes received in the measured time.
+    got: Rc<Cell<u64>>,
+}
+
+impl Flow {
+    async fn send(self, host: Host, to: SocketAddr) -> Result<(), Error> {
+        let sockets = host.socket()?;
+        // The other host listens.
+        host.barrier().await;
+        let mut connected = Vec::new();
+        for _ in 0..self.connections {
+            let socket = sockets.open(SocketKind::Stream);
+            sockets.connect(socket, to).await?;
+            connected.push(socket);
+        }
+        host.barrier().await;
+        let bounds = self.window.bounds(host.now());
+        let mut threads = Vec::new();
+        for socket in connected {
+            let of = self.clone();
+            threads.push(host.spawn(move |host| of.send_on(host, socket, bounds)));
+        }
+        self.window.count(&host, bounds).await?;
+        for thread in threads {
+            thread.join().await?;
+        }
+        Ok(())
+    }
+
+    async fn send_on(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
+        let (sockets, mut sent) = (host.socket()?, 0);
+        while host.now() < bounds.end {
+            sockets.send(socket, self.bytes.at(sent, self.io_size as usize)).await?;
+            sent += self.io_size;
+        }
+        sockets.close(socket).await
+    }
+
+    async fn receive(self, host: Host) -> Result<(), Error> {
+        let sockets = host.socket()?;
+        let listening = sockets.open(SocketKind::Stream);
+        sockets.bind(listening, PORT).await?;
+        sockets.listen(listening, self.connections as u32).await?;
+        host.barrier().await;
+        let mut accepted = Vec::new();
+        for _ in 0..self.connections {
+            accepted.push(sockets.accept(listening).await?);
+        }
+        host.barrier().await;
+        let bounds = self.window.bounds(host.now());
+        let mut threads = Vec::new();
+        for socket in accepted {
+            let of = self.clone();
+            threads.push(host.spawn(move |host| of.receive_on(host, socket, bounds)));
+        }
+        self.window.count(&host, bounds).await?;
+        for thread in threads {
+            thread.join().await?;
+        }
+        sockets.close(listening).await
+    }
+
+    async fn receive_on(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
+        let (sockets, mut received) = (host.socket()?, 0);
+        loop {
+            let bytes = sockets.recv(socket, self.io_size).await?;
+            if bytes.is_empty() {
+                return sockets.close(socket).await;
+            }
+            if !self.bytes.are(received, &bytes) {
+                let text = format!("wrong bytes came on socket {socket}, from byte {received} on");
+                return Err(Error::Program(text));
+            }
+            received += bytes.len() as u64;
+            if bounds.contain(host.now()) {
+                self.got.set(self.got.get() + bytes.len() as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+"""The benchmarks of sockets: streams of many connections, and requests with their replies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from nicety import _native
+from nicety.bench.measured import Progress
+from nicety.shared.options import request_text
+from nicety.shared.typed import checked
+from nicety.shared.types import (
+    ExchangeOptions,
+    ExchangeReport,
+    SocketsManifest,
+    StreamOptions,
+    StreamReport,
+)
+from nicety.show.columns import align, fixed
+from nicety.show.html import Shown, table_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@checked
+def bench_stream(*, progress: Progress | None = None, **given: Unpack[StreamOptions]) -> StreamReport:
+    """Measure streams of many connections between two hosts: throughput, and what it costs one host's CPUs.
+
+    Args:
+        progress: called with the number of rows that are done and that there will be.
+        given: as `StreamOptions` says.
+
+    Raises:
+        InputError: a card without sockets, a number that cannot be, a topology that does not fit two hosts.
+        RunError: the run failed, for example because a connection timed out.
+    """
+    report = json.loads(_native.stream_bench(request_text(StreamOptions, given), progress))
+    return cast(StreamReport, Shown(report, socket_html))
+
+
+@checked
+def bench_request_response(*, progress: Progress | None = None, **given: Unpack[ExchangeOptions]) -> ExchangeReport:
+    """Measure requests and their replies on many connections: how many a second, and how long they take.
+
+    Args:
+        progress: called with the number of rows that are done and that there will be.
+        given: as `ExchangeOptions` says.
+
+    Raises:
+        InputError: a card without sockets, a number that cannot be, a time in which no reply came.
+        RunError: the run failed, for example because a connection timed out.
+    """
+    report = json.loads(_native.exchange_bench(request_text(ExchangeOptions, given), progress))
+    return cast(ExchangeReport, Shown(report, socket_html))
+
+
+def socket_html(report: StreamReport | ExchangeReport) -> str:
+    """A benchmark of sockets: a table for each card and axis."""
+    about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
+    return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in socket_tables(report))
+
+
+def socket_text(report: StreamReport | ExchangeReport) -> str:
+    """A report as text: a table for each card and axis, and the CPU time of a packet by function group."""
+    title = "Stream" if report["benchmark"] == "stream" else "Request/Response"
+    lines = [f"# nicety {title} Test v{report['version']}", *_about(report)]
+    for title, (head, *body) in [*socket_tables(report), *_breakdowns(report)]:
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    return "\n".join(lines) + "\n"
+
+
+def _about(report: StreamReport | ExchangeReport) -> list[str]:
+    manifest: SocketsManifest = report["manifest"]
+    peer = f"its peer has {manifest['peer']['nic']}" if "peer" in manifest else "its peer has the same card"
+    times = f"measured for {manifest['duration_ns'] / 1e6:g} ms behind {manifest['warmup_ns'] / 1e6:g} ms"
+    row: Mapping[str, Any] = report["rows"][0]
+    if report["benchmark"] == "stream":
+        what = f"rank 0 {'receives' if row['direction'] == 'receive' else 'transmits'}; {peer}"
+    else:
+        think = f", after {row['think_ns'] / 1e3:g} us of thought" if row["think_ns"] else ""
+        what = f"requests of {row['size_bytes']} B to rank 0, replies of {row['reply_bytes']} B{think}; {peer}"
+    lines = [f"# {what}", f"# seed {report['seed']}, {times}; a packet's costs are rank 0's"]
+    return [
+        *lines,
+        *(f"# {name.replace('_', ' ')} {manifest[name]}" for name in ("flow_control", "faults") if manifest.get(name)),
+    ]
+
+
+_AXES = {"io_size_bytes": "Call (B)", "connections": "Connections", "cpus": "CPUs"}
+"""The axes of a sweep of streams."""
+
+
+def socket_tables(report: StreamReport | ExchangeReport) -> list[tuple[str, list[list[str]]]]:
+    """A table for each card and axis with its title; the first row has the columns' names."""
+    if report["benchmark"] == "stream":
+        head = ["Gb/s", "CPUs (%)", "ns/packet", "Instr.", "Switches", "Calls", "Intr.", "Resent", "Dropped"]
+        return [
+            (title, [[_AXES[axis], *head], *([str(row[axis]), *_stream_cells(row)] for row in rows)])
+            for title, axis, rows in sweeps(cast(StreamReport, report))
+        ]
+    columns = ["Connections", "Requests/s", "Latency (us)", "p50", "p99", "max", "CPUs (%)", "CPU us/request", "Resent"]
+    found = cast(ExchangeReport, report)["rows"]
+    nics = dict.fromkeys(row["nic"] for row in found)
+    return [(nic, [columns, *(_exchange_cells(row) for row in found if row["nic"] == nic)]) for nic in nics]
+
+
+def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]]]:
+    """The rows of each card along each axis, with a title: a row is where all other axes are as in most rows."""
+    rows: Sequence[Mapping[str, Any]] = report["rows"]
+    found = []
+    for nic in dict.fromkeys(row["nic"] for row in rows):
+        own = [row for row in rows if row["nic"] == nic]
+        base = {axis: _usual([row[axis] for row in own]) for axis in _AXES}
+        for axis in _AXES:
+            others = [other for other in _AXES if other != axis]
+            along = [row for row in own if all(row[other] == base[other] for other in others)]
+            if len(along) > 1 or (len(own) == 1 and axis == "io_size_bytes"):
+                along.sort(key=lambda row: row[axis])
+                rest = ", ".join(f"{base[other]} {_NAMES[other]}" for other in others)
+                found.append((f"{nic}: {rest}", axis, along))
+    return found
+
+
+_NAMES = {"io_size_bytes": "B a call", "connections": "connections", "cpus": "CPUs"}
+
+
+def _usual(values: Sequence[int]) -> int:
+    """The value that most rows have; of several the last."""
+    return max(dict.fromkeys(values), key=lambda value: (values.count(value), values.index(value)))
+
+
+def _stream_cells(row: Mapping[str, Any]) -> list[str]:
+    return [
+        fixed(row["bandwidth_bits_per_s"] / 1e9, 3),
+        fixed(100 * row["cpu_utilisation"], 1),
+        fixed(row["cpu_ns_per_packet"], 1),
+        fixed(row["instructions_per_packet"], 0),
+        fixed(row["context_switches_per_packet"], 3),
+        fixed(row["cross_calls_per_packet"], 3),
+        fixed(row["interrupts_per_packet"], 3),
+        str(row["retransmissions"]),
+        str(row["dropped"]),
+    ]
+
+
+def _exchange_cells(row: Mapping[str, Any]) -> list[str]:
+    return [
+        str(row["connections"]),
+        fixed(row["requests_per_s"], 0),
+        *(fixed(row[name] / 1e3, 2) for name in ("latency_ns", "p50_ns", "p99_ns", "max_ns")),
+        fixed(100 * row["cpu_utilisation"], 1),
+        fixed(row["cpu_ns_per_request"] / 1e3, 2),
+        str(row["retransmissions"]),
+    ]
+
+
+def _breakdowns(report: StreamReport | ExchangeReport) -> list[tuple[str, list[list[str]]]]:
+    """The CPU time of a packet by function group: of each card's last row."""
+    last = {row["nic"]: row for row in report["rows"]}
+    groups = [one["group"] for row in last.values() for one in row["breakdown"]]
+    body = []
+    for group in dict.fromkeys(groups):
+        times = {
+            nic: one["ns_per_packet"] for nic, row in last.items() for one in row["breakdown"] if one["group"] == group
+        }
+        if any(times.values()):
+            body.append([group, *(fixed(times.get(nic, 0), 1) for nic in last)])
+    body.append(["all", *(fixed(row["cpu_ns_per_packet"], 1) for row in last.values())])
+    return [("CPU time of a packet in the last row (ns)", [["Group", *last], *body])]
+
+
+def socket_figure(report: StreamReport | ExchangeReport) -> Figure:
+    """A report as a picture: throughput and the share of CPUs along each axis, or requests and latency."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from nicety.show.axes import RC, size_axis, value_axis
+    from nicety.show.lines import Curve, draw
+
+    panels: list[tuple[str, str, list[tuple[str, dict[int, float]]]]] = []
+    if report["benchmark"] == "stream":
+        stream = cast(StreamReport, report)
+        for axis, label in _AXES.items():
+            rows = [(title.partition(":")[0], along) for title, of, along in sweeps(stream) if of == axis]
+            if rows:
+                bits = [(nic, {row[axis]: row["bandwidth_bits_per_s"] / 1e9 for row in along}) for nic, along in rows]
+                busy = [(nic, {row[axis]: 100 * row["cpu_utilisation"] for row in along}) for nic, along in rows]
+                panels += [(label, "Gb/s", bits), (label, "CPUs (%)", busy)]
+    else:
+        found = cast(ExchangeReport, report)["rows"]
+        own = {nic: [row for row in found if row["nic"] == nic] for nic in dict.fromkeys(row["nic"] for row in found)}
+        rates = [(nic, {row["connections"]: row["requests_per_s"] for row in rows}) for nic, rows in own.items()]
+        times = [(nic, {row["connections"]: row["latency_ns"] / 1e3 for row in rows}) for nic, rows in own.items()]
+        panels = [("Connections", "Requests a second", rates), ("Connections", "Latency (µs)", times)]
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(9.6, 3.4 * ((len(panels) + 1) // 2) + 0.4), layout="constrained")
+        axes = figure.subplots((len(panels) + 1) // 2, 2, squeeze=False).flat
+        handles = []
+        for place, (x, y, curves) in zip(axes, panels, strict=True):
+            lines = [Curve(nic, points, colour=number, marker=number) for number, (nic, points) in enumerate(curves)]
+            value_axis(place, [value for _, points in curves for value in points.values()], y)
+            handles = draw(place, lines)
+            size_axis(place, sorted({size for _, points in curves for size in points}))
+            place.set_xlabel(x)
+        figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside lower left", ncols=2)
+    return figure
