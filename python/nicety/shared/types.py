@@ -244,6 +244,8 @@ class ExchangeRow(TypedDict):
         context_switches_per_packet: Context switches a packet.
         cross_calls_per_packet: Calls from one CPU to another a packet.
         interrupts_per_packet: Interrupts a packet.
+        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entered, and registers
+            read.
         retransmissions: Segments that rank 0 and its peer sent again.
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
         packets: The packets: frames that rank 0's card received, or sent where it transmits.
@@ -274,6 +276,7 @@ class ExchangeRow(TypedDict):
     context_switches_per_packet: float
     cross_calls_per_packet: float
     interrupts_per_packet: float
+    interrupt_ns: float
     retransmissions: int
     dropped: int
     packets: int
@@ -947,6 +950,8 @@ class StreamRow(TypedDict):
         context_switches_per_packet: Context switches a packet.
         cross_calls_per_packet: Calls from one CPU to another a packet.
         interrupts_per_packet: Interrupts a packet.
+        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entered, and registers
+            read.
         retransmissions: Segments that rank 0 and its peer sent again.
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
         packets: The packets: frames that rank 0's card received, or sent where it transmits.
@@ -968,6 +973,7 @@ class StreamRow(TypedDict):
     context_switches_per_packet: float
     cross_calls_per_packet: float
     interrupts_per_packet: float
+    interrupt_ns: float
     retransmissions: int
     dropped: int
     packets: int

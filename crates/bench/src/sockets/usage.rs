@@ -41,6 +41,8 @@ pub struct Usage {
     pub cross_calls_per_packet: f64,
     /// Interrupts a packet.
     pub interrupts_per_packet: f64,
+    /// CPU time of a receive channel's interrupt handler before it takes frames: entered, and registers read.
+    pub interrupt_ns: f64,
     /// Segments that rank 0 and its peer sent again.
     pub retransmissions: u64,
     /// Frames that rank 0's card, kernel threads and protocols dropped.
@@ -87,6 +89,9 @@ impl Usage {
             context_switches_per_packet: each(own.context_switches - since.context_switches),
             cross_calls_per_packet: each(own.cross_calls - since.cross_calls),
             interrupts_per_packet: each(own.interrupts - since.interrupts),
+            interrupt_ns: (own.handler_busy_ps - since.handler_busy_ps) as f64
+                / (own.handlers - since.handlers).max(1) as f64
+                / 1e3,
             retransmissions: own.retransmissions - since.retransmissions + after.peer.retransmissions
                 - before.peer.retransmissions,
             dropped: lost(own) - lost(since),

@@ -5,7 +5,8 @@
 //! sleeps longer, or among busier neighbours, finds less of its data, and nothing else has to be said about sharing.
 //! Fractions of lines are carried over from touch to touch, so that none are lost by rounding.
 
-use super::spec::CachesSpec;
+use super::account::Group;
+use super::spec::{CachesSpec, CodeSpec};
 use std::cell::Cell;
 
 /// Lines that belong together and are touched together: a connection's state, a packet's header, a thread's stack.
@@ -68,11 +69,41 @@ impl Level {
     }
 }
 
+/// A core's instruction cache. The code of a function group is one, of as many lines as are run: kernels go through it once
+/// a packet, nearly without loops.
+#[derive(Debug)]
+struct Code {
+    line: u64,
+    level: Level,
+    /// How many lines had come when each group's code had run last.
+    last: [Option<u64>; Group::ALL.len()],
+}
+
+/// Bytes of an instruction.
+const INSTRUCTION: u64 = 4;
+
+impl Code {
+    fn new(spec: &CodeSpec) -> Code {
+        Code { line: spec.line, level: Level::new(spec.first, spec.line), last: Default::default() }
+    }
+
+    fn fetch(&mut self, group: Group, instructions: u64) -> u64 {
+        let lines = instructions.saturating_mul(INSTRUCTION).div_ceil(self.line);
+        let last = &mut self.last[group as usize];
+        let missed = last.map_or(lines, |then| self.level.gone(lines, then));
+        self.level.filled = self.level.filled.saturating_add(missed);
+        *last = Some(self.level.filled);
+        missed
+    }
+}
+
 /// The caches of a processor.
 #[derive(Debug)]
 pub(super) struct Caches {
     first: Vec<Level>,
     second: Level,
+    /// Of each core; of none where instructions' caches are not modelled.
+    code: Vec<Code>,
 }
 
 impl Caches {
@@ -80,7 +111,14 @@ impl Caches {
         Caches {
             first: (0..cores).map(|_| Level::new(spec.first, spec.line)).collect(),
             second: Level::new(spec.second, spec.line),
+            code: spec.code.iter().flat_map(|code| (0..cores).map(|_| Code::new(code))).collect(),
         }
+    }
+
+    /// A thread on this core runs so many instructions of a group's code. Returns lines that have to come from the second
+    /// level.
+    pub(super) fn fetch(&mut self, core: usize, group: Group, instructions: u64) -> u64 {
+        self.code.get_mut(core).map_or(0, |code| code.fetch(group, instructions))
     }
 
     /// A thread on this core touches data, which is in the core's caches afterwards.
@@ -115,16 +153,20 @@ mod tests {
     use proptest::prelude::*;
 
     /// 16 lines for each of two cores, 64 for both.
-    fn caches() -> Caches {
-        let spec = CachesSpec {
+    fn caches_spec() -> CachesSpec {
+        CachesSpec {
             line: 64,
             first: 1024,
             second: 4096,
             second_latency: Duration::ZERO,
             memory_latency: Duration::ZERO,
             overlap: 1,
-        };
-        Caches::new(2, &spec)
+            code: Some(CodeSpec { first: 512, line: 32 }),
+        }
+    }
+
+    fn caches() -> Caches {
+        Caches::new(2, &caches_spec())
     }
 
     const fn misses(first: u64, second: u64) -> Misses {
@@ -180,6 +222,30 @@ mod tests {
         let (mut caches, buffer) = (caches(), Data::new(20));
         caches.touch(0, &buffer);
         assert_eq!(caches.touch(0, &buffer), misses(4, 0));
+    }
+
+    #[test]
+    fn code_stays_until_other_code_comes() {
+        // 16 lines of 8 instructions for each core.
+        let mut caches = caches();
+        assert_eq!(caches.fetch(0, Group::Stack, 64), 8);
+        assert_eq!(caches.fetch(0, Group::Stack, 60), 0);
+        // Four of sixteen lines: a quarter of the eight.
+        assert_eq!(caches.fetch(0, Group::Driver, 32), 4);
+        assert_eq!(caches.fetch(0, Group::Stack, 64), 2);
+        // Another core has its own, and data is elsewhere.
+        assert_eq!(caches.fetch(1, Group::Stack, 64), 8);
+        caches.stream(0, 100);
+        assert_eq!(caches.fetch(0, Group::Stack, 64), 0);
+        // More code than fits.
+        assert_eq!(caches.fetch(0, Group::Copy, 160), 20);
+        assert_eq!(caches.fetch(0, Group::Stack, 64), 8);
+    }
+
+    #[test]
+    fn code_takes_no_time_where_its_cache_is_left_out() {
+        let mut caches = Caches::new(2, &CachesSpec { code: None, ..caches_spec() });
+        assert_eq!(caches.fetch(0, Group::Stack, 64), 0);
     }
 
     proptest! {

@@ -8,7 +8,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `spec` | the processor and the costs of its operating system |
-//! | `caches` | which lines of what threads touch are still there |
+//! | `caches` | which lines of what threads touch, and of their code, are still there |
 //! | `account` | CPU time, instructions and misses, by function group |
 //! | `cores` | instructions that the hardware threads of a core share |
 //! | `queues` | which thread runs where: run queues, idle CPUs, interrupts |
@@ -27,5 +27,5 @@ mod thread;
 
 pub use account::{Account, Group, GroupAccount};
 pub use caches::{Data, Misses};
-pub use spec::{CachesSpec, ThreadsSpec};
+pub use spec::{CachesSpec, CodeSpec, ThreadsSpec};
 pub use thread::{Piece, Placement, Thread, Threads};

@@ -2,7 +2,7 @@
 
 use nicety_types::{Duration, Frequency};
 
-/// The caches for data. Those of a core's first level belong to the core, the second level to all.
+/// The caches. Those of a core's first level belong to the core, the second level to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachesSpec {
     /// Bytes of a line.
@@ -17,6 +17,17 @@ pub struct CachesSpec {
     pub memory_latency: Duration,
     /// Misses of a hardware thread that overlap: 1 where a thread waits for each load.
     pub overlap: u64,
+    /// Each core's first level for instructions; none where fetching them is not modelled.
+    pub code: Option<CodeSpec>,
+}
+
+/// A core's first-level cache for instructions. What is not there is in the second level of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeSpec {
+    /// Bytes of it.
+    pub first: u64,
+    /// Bytes of a line.
+    pub line: u64,
 }
 
 /// Hardware threads, and what the operating system takes to move threads among them.
@@ -28,6 +39,8 @@ pub struct ThreadsSpec {
     pub strands: usize,
     /// Instructions that a core issues in a cycle, of as many hardware threads.
     pub issue: u64,
+    /// Cycles that an instruction takes a hardware thread alone. In all but one of them others of its core issue.
+    pub cycles_per_instruction: u64,
     /// The clock.
     pub clock: Frequency,
     /// The caches.

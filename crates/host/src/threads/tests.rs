@@ -13,6 +13,7 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
     cores: 2,
     strands: 2,
     issue: 1,
+    cycles_per_instruction: 1,
     clock: Frequency::from_hz(1_000_000_000),
     caches: CachesSpec {
         line: 64,
@@ -21,6 +22,7 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
         second_latency: Duration::from_ns(20),
         memory_latency: Duration::from_ns(100),
         overlap: 1,
+        code: None,
     },
     switch: 500,
     own_lines: 2,
@@ -100,6 +102,36 @@ fn a_thread_pays_for_its_context_switch_and_its_work() {
     let kernel = account.group(Group::Kernel);
     assert_eq!((kernel.instructions, kernel.first_misses, kernel.second_misses), (500, 2, 2));
     assert_eq!(account.busy(), Duration::from_ns(COLD + 2000));
+}
+
+#[test]
+fn a_piece_waits_for_its_code() {
+    // 16 lines of 8 instructions: 64 of the application's are 8 lines, which are there the second time. The copy is a loop.
+    let code = Some(CodeSpec { first: 512, line: 32 });
+    let spec = ThreadsSpec { switch: 0, own_lines: 0, caches: CachesSpec { code, ..SPEC.caches }, ..SPEC };
+    let (ends, account) = run(4, spec, |rig| {
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            work(&thread, 64).await;
+            work(&thread, 64).await;
+            let copy = Piece::new(Group::Copy, 64).streaming(1);
+            thread.run(copy, Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
+        });
+    });
+    assert_eq!(ends, [("a", 64 + 8 * 20 + 64 + 64 + 100)]);
+    assert_eq!(account.group(Group::Application).first_misses, 0);
+}
+
+#[test]
+fn instructions_of_several_cycles_leave_most_of_them_to_others() {
+    // Four cycles each, of which one issues: two threads ask for a half of the core.
+    let spec = ThreadsSpec { switch: 0, own_lines: 0, cycles_per_instruction: 4, ..SPEC };
+    let (ends, account) = run(2, spec, |rig| {
+        for name in ["a", "b"] {
+            rig.on(name, &rig.thread(Placement::Anywhere), |thread| async move { work(&thread, 1000).await });
+        }
+    });
+    assert_eq!(ends, [("a", 4000), ("b", 4000)]);
+    assert_eq!(account.group(Group::Application).instructions, 2000);
 }
 
 #[test]

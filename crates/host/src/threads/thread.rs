@@ -289,13 +289,17 @@ impl Thread {
     async fn work(&self, piece: Piece<'_>) {
         let shared = &*self.threads.0;
         let core = shared.spec.core(self.cpu().expect("a thread works on a CPU"));
-        let misses = self.misses(core, &piece);
+        let (misses, code) = self.misses(core, &piece);
         let caches = &shared.spec.caches;
         let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
         let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
-        let waiting = (loads / caches.overlap).saturating_add(piece.stalled.ps());
-        let (issuing, time) =
-            shared.cores[core].begin(shared.spec.clock.cycles(piece.instructions).ps(), waiting);
+        let fetched = code.saturating_mul(caches.second_latency.ps());
+        let issuing = shared.spec.clock.cycles(piece.instructions).ps();
+        let between = issuing.saturating_mul(shared.spec.cycles_per_instruction - 1);
+        let waiting = [fetched, between, piece.stalled.ps()]
+            .into_iter()
+            .fold(loads / caches.overlap, u64::saturating_add);
+        let (issuing, time) = shared.cores[core].begin(issuing, waiting);
         let time = Duration::from_ps(time);
         self.own.busy.set(self.own.busy.get() + time);
         self.count(|account| {
@@ -309,7 +313,8 @@ impl Thread {
         drop(issuing);
     }
 
-    fn misses(&self, core: usize, piece: &Piece<'_>) -> Misses {
+    /// Lines of data, and of code, that the piece does not find. One that goes through data is a loop, of a line or two of code.
+    fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64) {
         let mut caches = self.threads.0.caches.borrow_mut();
         let mut all = caches.stream(core, piece.streamed);
         for data in piece.touched {
@@ -317,7 +322,8 @@ impl Thread {
             all.first += misses.first;
             all.second += misses.second;
         }
-        all
+        let code = if piece.streamed > 0 { 0 } else { caches.fetch(core, piece.group, piece.instructions) };
+        (all, code)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The section of threads: hardware threads, their caches, and what the operating system's scheduler costs.
 
 use nicety_host::HostSpec;
-use nicety_host::threads::{CachesSpec, ThreadsSpec};
+use nicety_host::threads::{CachesSpec, CodeSpec, ThreadsSpec};
 use nicety_spec::Reader;
 
 /// Reads the section `threads`. Cores, clock, memory's latency, the cache that all cores share and its lines are those of
@@ -9,6 +9,14 @@ use nicety_spec::Reader;
 pub(crate) fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
     let s = reader.section("threads");
     let instructions = |key, doc| s.count(key, 0..=10_000_000, doc);
+    let code = s.has("first_code").then(|| CodeSpec {
+        first: s.size(
+            "first_code",
+            0..=1 << 24,
+            "the first-level instruction cache of a core; 0 B where fetching instructions takes no time",
+        ),
+        line: s.size("code_line", 4..=1 << 12, "a line of it"),
+    });
     let caches = CachesSpec {
         line: host.line,
         first: s.size("first_cache", 64..=1 << 24, "the first-level data cache of a core"),
@@ -16,12 +24,19 @@ pub(crate) fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec 
         second_latency: s
             .time("second_latency", "a load that misses the first level and hits the shared cache"),
         memory_latency: host.memory_latency,
+        code: code.filter(|code| code.first > 0),
         overlap: s.count_or("overlap", 1..=64, 1, "misses that a hardware thread has in flight"),
     };
     ThreadsSpec {
         cores: host.cores,
         strands: s.count("strands", 1..=64, "hardware threads of a core") as usize,
         issue: s.count("issue", 1..=16, "instructions that a core issues in a cycle"),
+        cycles_per_instruction: s.count_or(
+            "cycles_per_instruction",
+            1..=64,
+            1,
+            "cycles of an instruction alone; in all but one, other hardware threads of the core issue",
+        ),
         clock: host.clock,
         caches,
         switch: instructions("switch", "instructions of a context switch"),

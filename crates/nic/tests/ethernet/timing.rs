@@ -9,10 +9,12 @@ use std::rc::Rc;
 const START: Time = Time::from_ps(1_000_000_000);
 
 /// A clock of 1 GHz, and costs that tell each other apart. A miss of the first level takes 10 ns, of both 100 ns.
-const COSTS: [&str; 27] = [
+const COSTS: [&str; 29] = [
     "host.clock=1 GHz",
     "host.memory_latency=100 ns",
     "threads.second_latency=10 ns",
+    "threads.first_code=0 B",
+    "threads.cycles_per_instruction=1",
     "threads.switch=1000",
     "threads.own_lines=2",
     "threads.wake=110",
