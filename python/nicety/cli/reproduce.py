@@ -13,7 +13,7 @@ from nicety.cli.options import Json, Seed
 
 
 def _reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms, qnix or apenet.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms, qnix, apenet or niagara2.")],
     report: Annotated[
         Path | None,
         typer.Option(
