@@ -247,8 +247,8 @@ def latency(options: Options) -> Measured:
         {
             "latency": Ours(
                 round(less, 2),
-                why="two reads, a doorbell, descriptors, frames and completions by DMA, and the interrupt: the paper has "
-                "more, or longer, crossings than the assumed values make",
+                why="two reads, a doorbell, descriptors, frames and completions by DMA, and the interrupt; the paper "
+                "has more, or longer, crossings than the assumed values make",
             )
         },
         tables=[Table(section="Latency", title="Half a round trip (us)", rows=rows, note="")],
