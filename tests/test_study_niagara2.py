@@ -1,4 +1,4 @@
-"""The study of Niagara 2: what was calibrated comes out on the discrete card, and the other differs by its place alone."""
+"""The study of Niagara 2: what was calibrated comes out, and the other card differs by its place alone."""
 
 from __future__ import annotations
 

@@ -72,6 +72,7 @@ def receive(options: Options) -> Measured:
     discrete, integrated = rows["discrete"], rows["integrated"]
     times = {name: row["cpu_ns_per_packet"] / 1e3 for name, row in rows.items()}
     drivers = {name: _group(row, "driver") for name, row in rows.items()}
+    copies = {name: _group(row, "copy") for name, row in rows.items()}
     saved = times["discrete"] - times["integrated"]
     outside = saved - (drivers["discrete"] - drivers["integrated"])
     count = round(discrete["instructions_per_packet"])
@@ -104,6 +105,10 @@ def receive(options: Options) -> Measured:
             saved > _SAVES * times["discrete"] and outside > saved / 2,
             f"saved {fixed(saved, 2)} us, {fixed(outside, 2)} outside",
             why="too little is saved for its parts to mean anything",
+        ),
+        "copy": Ours(
+            abs(copies["integrated"] / copies["discrete"] - 1) < _SAVES,
+            f"{fixed(copies['discrete'], 2)} and {fixed(copies['integrated'], 2)} us",
         ),
         "breakdown": Ours(None, "the table below"),
     }
