@@ -130,3 +130,9 @@ def test_threads_change_nothing(nicety: Callable[..., Result], tmp_path: Path) -
     assert done.json()["threads"] == 1
     assert "by the rules of LogGOPSim events have one order, and run in one thread" in done.stderr
     assert "without a latency" in nicety("goal", "run", path, "--threads", "2", "--L", "0").stderr
+
+
+def test_a_pattern_without_a_size_is_told_of(nicety: Callable[..., Result]) -> None:
+    done = nicety("goal", "generate", "ring-allreduce", "--ranks", "4")
+    assert done.status == 2
+    assert done.stderr.startswith("nicety: --size is missing: bytes: of the message")

@@ -52,6 +52,7 @@ use nicety::{
     ProgramManifest, VERSION,
 };
 use nicety_host::{Memory, Traffic};
+use nicety_nic::apenet::ApenetSpec;
 use nicety_nic::qnix::QnixSpec;
 use printed::Printed;
 use schemars::JsonSchema;
@@ -379,6 +380,17 @@ fn measure(
     let sizes = |card: &Card, mode| request.sizes.iter().filter(|&&size| has_size(card, mode, size)).count();
     let of_card =
         |Chosen { card, modes, .. }: &Chosen| modes.iter().map(|&mode| sizes(card, mode)).sum::<usize>();
+    for chosen in &cards {
+        if of_card(chosen) == 0 {
+            let longest = |card| chosen.modes.iter().filter_map(|&mode| largest(card, mode)).max();
+            let largest = longest(&chosen.card).into_iter().chain(peer.as_ref().and_then(longest)).min();
+            return Err(Error::Input(format!(
+                "{} has no message of these sizes; the largest is {} bytes",
+                with_peer(&chosen.nic, peer.as_ref()),
+                largest.unwrap_or_default()
+            )));
+        }
+    }
     let total = cards.iter().map(of_card).sum();
     let mut rows = Vec::with_capacity(total);
     let mut failures = Vec::new();
@@ -459,11 +471,18 @@ fn measure(
     })
 }
 
-/// Whether a mode of a card supports a size: programmed I/O has a limit of its own.
+/// Whether a mode of a card supports a size: programmed I/O has a limit of its own, and cards have one for messages.
 fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
-    match card.spec.of::<QnixSpec>() {
-        Ok(spec) if mode == Mode::Pio => size <= spec.pio,
-        _ => true,
+    largest(card, mode).is_none_or(|largest| size <= largest)
+}
+
+/// The largest message of a mode of a card, where its spec says one.
+fn largest(card: &Card, mode: Mode) -> Option<u64> {
+    match (card.spec.of::<QnixSpec>(), card.spec.of::<ApenetSpec>()) {
+        (Ok(spec), _) if mode == Mode::Pio => Some(spec.pio),
+        (Ok(spec), _) => Some(spec.limits.message),
+        (_, Ok(spec)) => Some(spec.limits.message),
+        _ => None,
     }
 }
 

@@ -50,6 +50,18 @@ fn every_latency_has_its_stages() {
 }
 
 #[test]
+fn sizes_beyond_a_cards_limit_are_left_out() {
+    let report = measure(&request(Benchmark::Latency, &["qnix"], &[], &[2 << 20, 4 << 20])).unwrap();
+    assert_eq!(report.rows.iter().map(|row| row.size_bytes).collect::<Vec<_>>(), [2 << 20]);
+    let both = measure(&request(Benchmark::Latency, &["qnix", "apenet-v5"], &[], &[8, 4 << 20])).unwrap();
+    let rows: Vec<_> = both.rows.iter().map(|row| (row.nic.as_str(), row.size_bytes)).collect();
+    assert_eq!(rows, [("qnix", 8), ("apenet-v5", 8), ("apenet-v5", 4 << 20)]);
+    let error = measure(&request(Benchmark::Latency, &["qnix"], &[], &[4 << 20])).unwrap_err();
+    assert_eq!(error.to_string(), "qnix has no message of these sizes; the largest is 2097152 bytes");
+    assert_eq!(error.exit_status(), 2);
+}
+
+#[test]
 fn windows_in_every_mode_and_both_ways() {
     for pattern in ["pair", "bidirectional", "incast:3"] {
         for benchmark in [Benchmark::Bandwidth, Benchmark::MessageRate] {

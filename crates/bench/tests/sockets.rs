@@ -135,3 +135,12 @@ fn what_cannot_be_measured_is_refused() {
         assert!(error.exit_status() == 2 && error.to_string().contains(why), "{error}");
     }
 }
+
+#[test]
+fn a_connection_that_times_out_fails_the_run() {
+    let request =
+        StreamRequest { faults: Some("fail=hosts.0 -> hosts.1@1ms".into()), ..short("niagara2-niu") };
+    let error = stream(&StreamRequest { overrides: vec!["tcp.timeout=20ms".into()], ..request }).unwrap_err();
+    assert!(error.exit_status() == 1 && matches!(error, Error::Program(_)), "{error:?}");
+    assert!(error.to_string().starts_with("niagara2-niu, 4 connections, 65536 B a call: "), "{error}");
+}

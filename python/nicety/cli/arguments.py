@@ -85,6 +85,18 @@ class CommandOption:
             self.argument.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
         )
 
+    def asked(self, value: Any) -> Any:
+        """As `read`, where a value that a request must have may be missing.
+
+        Raises:
+            InputError: where it is, or is no value.
+        """
+        found = self.read(value)
+        if found is None and self.argument.required and self._usual is None:
+            text = self.argument.text.replace("`", "").rstrip(".")
+            raise InputError(f"{self.flag} is missing: {text[0].lower()}{text[1:]}")
+        return found
+
     def read(self, value: Any) -> Any:
         """The value that a user has written; None where it is the request's own default.
 
@@ -162,7 +174,7 @@ def command(
     def run(**given: Any) -> None:
         with captured(given.pop("links"), given.values()) if captures else nullcontext():
             output = {"output": more(**{option: given.pop(option) for option in common})} if more else {}
-            asked = {option.argument.name: option.read(given.pop(option.argument.name)) for option in taken}
+            asked = {option.argument.name: option.asked(given.pop(option.argument.name)) for option in taken}
             act(**given, **{key: value for key, value in asked.items() if value is not None}, **output)
 
     first = [parameter for parameter in own.values() if parameter.default is inspect.Parameter.empty]

@@ -4,7 +4,7 @@ use super::request::ExchangeRequest;
 use super::request::Resolved;
 use super::setup::{self, Bounds, Window};
 use super::usage::Usage;
-use super::{Benchmark, Bytes, PORT, Report};
+use super::{Benchmark, Bytes, PORT, Report, failed};
 use crate::figures::Spread;
 use nicety::{Environment, Error, Host, Sockets, VERSION};
 use nicety_nic::ethernet::{EthernetSpec, Setting, SocketKind};
@@ -69,7 +69,7 @@ pub fn run(request: &ExchangeRequest, environment: &Environment<'_>) -> Result<R
         for &connections in &request.connections {
             let place = format!("{}, {connections} connections", resolved.cards[number].0);
             let row = measure(request, &resolved, number, (connections, think), environment, &place);
-            rows.push(row.map_err(|error| error.inside(&place))?);
+            rows.push(row.map_err(|error| failed(error, &place))?);
             (environment.progress)(rows.len(), total);
         }
     }

@@ -16,7 +16,7 @@ pub use stream::{Row as StreamRow, run as run_streams};
 pub use usage::{GroupUsage, Usage};
 
 use crate::PeerManifest;
-use nicety::CardManifest;
+use nicety::{CardManifest, Error};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -73,6 +73,14 @@ pub struct Report<R> {
     pub manifest: Manifest,
     /// One row for each card and point.
     pub rows: Vec<R>,
+}
+
+/// The error of a run: what a socket's call said is the program's.
+fn failed(error: Error, place: &str) -> Error {
+    match error {
+        Error::System { text, .. } => Error::Program(text).inside(place),
+        error => error.inside(place),
+    }
 }
 
 /// The bytes of a connection's stream: byte i is that of position i, whatever the sizes of the calls, so that every

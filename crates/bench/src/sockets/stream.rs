@@ -3,7 +3,7 @@
 use super::request::{Direction, Resolved, StreamPoint, StreamRequest};
 use super::setup::{self, Bounds, Window};
 use super::usage::Usage;
-use super::{Benchmark, Bytes, PORT, Report};
+use super::{Benchmark, Bytes, PORT, Report, failed};
 use nicety::{Environment, Error, Host, Sockets, VERSION};
 use nicety_nic::ethernet::{EthernetSpec, SocketKind};
 use schemars::JsonSchema;
@@ -51,7 +51,7 @@ pub fn run(request: &StreamRequest, environment: &Environment<'_>) -> Result<Rep
             let cpus = cpus.map_or(String::new(), |cpus| format!(" on {cpus} CPUs"));
             let place = format!("{nic}, {connections} connections, {io_size} B a call{cpus}");
             let row = measure(request, &resolved, number, point, environment, &place);
-            rows.push(row.map_err(|error| error.inside(&place))?);
+            rows.push(row.map_err(|error| failed(error, &place))?);
             (environment.progress)(rows.len(), total);
         }
     }
