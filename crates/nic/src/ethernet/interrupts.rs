@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn frames_that_come_while_the_driver_works_count_when_it_arms_again() {
-        // Four at 4; three more until 9; one at 20: the timer runs from 9 on, and is over at 19.
-        assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 20], 5), [4, 19, 30]);
+        // Four at 4; three more until 9, from where on the timer runs, over at 19; one at 20, before the driver arms at 24.
+        assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 20], 5), [4, 19, 34]);
         // Four more until the driver arms: at once.
         assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 8], 5), [4, 9]);
     }
