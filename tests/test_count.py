@@ -86,7 +86,7 @@ def test_addresses_come_by_channels_too(nicety: Callable[..., Any], write: Calla
     assert "addresses by channels" in shown["channels"]
     refused = nicety("pcsa", capture, "--through", "wire")
     assert refused.status == 2
-    assert "--through wire: packets come through the port, or addresses through channels" in refused.stderr
+    assert "--through is port or channels, not wire" in refused.stderr
 
 
 def test_a_card_that_is_too_slow_holds_packets_up(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:

@@ -185,7 +185,7 @@ def test_without_opencl_a_graphics_processor_is_refused(
     [
         (["--climbers", "60"], "60 climbers on 60 microengines, one of which is the manager's; write 1 to 59"),
         (["--set", "hpu.cores=1"], "59 climbers on 1 microengine, which is the manager's; a card takes 2 at least"),
-        (["--distances", "guess"], "--distances guess: table, which looks them up in CLS, or root"),
+        (["--distances", "guess"], "--distances is root or table, not guess"),
         (["--compare", "abacus"], "--compare abacus: cpu or gpu"),
         (["--nic", "spin-discrete"], "a card of design portals has no microengines"),
         (["--restarts", "4000000", "--job", "10"], "400000 jobs of 10 climbs are too many; write --job 400 or more"),
