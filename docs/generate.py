@@ -226,4 +226,6 @@ def _argument(parameter: Any) -> str:
 
 
 if __name__ == "__main__":
+    if any(argument.startswith("-") for argument in sys.argv[1:]):
+        sys.exit("usage: generate.py [FOLDER]")
     main(*map(Path, sys.argv[1:2]))

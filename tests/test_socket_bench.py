@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import nicety
-from nicety.bench.sockets import socket_figure, socket_text, sweeps
+from nicety.bench.sockets import socket_figure, socket_html, socket_text, sweeps
 
 Command = Callable[..., Any]
 SHORT: dict[str, Any] = {"nics": ["niagara2-niu", "niagara2-neptune"], "warmup": "1ms", "duration": "1ms"}
@@ -36,12 +36,12 @@ def test_streams_as_a_function_and_as_a_command(command: Command, tmp_path: Path
     assert (tmp_path / "a.svg").stat().st_size > 1000
     assert (tmp_path / "a.csv").read_text().startswith("nic,direction,io_size_bytes,connections,cpus,bandwidth")
     assert command("bench", "stream", *ARGUMENTS, *options).stdout == socket_text(report)
-    assert "<table" in report._repr_html_()  # type: ignore[attr-defined]
+    assert "<table" in socket_html(report)
 
 
 def test_a_sweep_is_a_table_for_each_axis() -> None:
     report = nicety.bench_stream(**{**SHORT, "nics": "niagara2-niu"}, io_sizes=[1024, 65536], connections=[1, 32])
-    assert [(title, axis, [row[axis] for row in rows]) for title, axis, rows in sweeps(report)] == [  # type: ignore[literal-required]
+    assert [(title, axis, [row[axis] for row in rows]) for title, axis, rows in sweeps(report)] == [
         ("niagara2-niu: 32 connections, 64 CPUs", "io_size_bytes", [1024, 65536]),
         ("niagara2-niu: 65536 B a call, 64 CPUs", "connections", [1, 32]),
     ]
