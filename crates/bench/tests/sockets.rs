@@ -72,7 +72,7 @@ fn fewer_cpus_have_more_to_do() {
 
 #[test]
 fn losses_are_sent_again() {
-    let request = StreamRequest { faults: Some("loss=1e-3".into()), ..short("niagara2-niu") };
+    let request = StreamRequest { faults: Some("loss=1e-2".into()), ..short("niagara2-niu") };
     let lossy = stream(&request).unwrap();
     assert!(lossy.rows[0].usage.retransmissions > 0 && lossy.rows[0].verified, "{lossy:?}");
     assert_eq!(stream(&request).unwrap(), lossy);

@@ -2,17 +2,16 @@
 
 use super::request::ExchangeRequest;
 use super::request::Resolved;
-use super::setup::{self, Bounds, Window};
+use super::setup::{self, Bounds, Connections, Window};
 use super::usage::Usage;
-use super::{Benchmark, Bytes, PORT, Report, failed};
+use super::{Benchmark, Bytes, Report, failed};
 use crate::figures::Spread;
 use nicety::{Environment, Error, Host, Sockets, VERSION};
-use nicety_nic::ethernet::{EthernetSpec, Setting, SocketKind};
+use nicety_nic::ethernet::EthernetSpec;
 use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// A card and a number of connections.
@@ -95,23 +94,27 @@ fn measure(
     let mut cluster = setup::cluster(resolved, card, request.seed, environment, place)?;
     let &ExchangeRequest { size, reply, .. } = request;
     let calls = Calls {
-        connections,
         size,
         reply,
         think,
-        window: Window::new(resolved),
         bytes: Rc::new(Bytes::new(size.max(reply) as usize)),
         taken: Rc::default(),
     };
-    let (server, client) = (calls.clone(), calls.clone());
-    cluster.program(0, move |host| server.serve(host));
-    cluster.program(1, move |host| client.ask(host, SocketAddr::new(Sockets::address(0), PORT)));
+    let window = Window::new(resolved);
+    let all = Connections { number: connections, nodelay: true, window: window.clone() };
+    let (near, far, server, client) = (all.clone(), all, calls.clone(), calls.clone());
+    cluster.program(0, async move |host| {
+        near.accept(host, |host, socket, _| server.clone().reply(host, socket)).await
+    });
+    cluster.program(1, async move |host| {
+        far.connect(host, 0, |host, socket, bounds| client.clone().ask(host, socket, bounds)).await
+    });
     cluster.run()?;
     let taken = calls.taken.take();
     if taken.is_empty() {
         return Err(Error::Input("no reply came in the measured time; write a longer --duration".into()));
     }
-    let [before, after] = calls.window.counted();
+    let [before, after] = window.counted();
     let frames = after.own.card.frames_received - before.own.card.frames_received;
     let usage = Usage::between(&before, &after, frames, cpus, resolved.window);
     let (requests, spread) = (taken.len() as u64, Spread::of(taken, 1));
@@ -139,40 +142,16 @@ fn measure(
 /// The requests of all connections.
 #[derive(Clone)]
 struct Calls {
-    connections: u64,
     size: u64,
     reply: u64,
     think: Duration,
-    window: Window,
     bytes: Rc<Bytes>,
     /// The times of those whose reply came in the measured time.
     taken: Rc<RefCell<Vec<Duration>>>,
 }
 
 impl Calls {
-    async fn serve(self, host: Host) -> Result<(), Error> {
-        let sockets = host.socket()?;
-        let listening = sockets.open(SocketKind::Stream);
-        // As servers do: the last segment of a reply waits for no acknowledgement. What it accepts has the option, too.
-        sockets.set(listening, Setting::NoDelay(true)).await?;
-        sockets.bind(listening, PORT).await?;
-        sockets.listen(listening, self.connections as u32).await?;
-        host.barrier().await;
-        let mut threads = Vec::new();
-        for _ in 0..self.connections {
-            let socket = sockets.accept(listening).await?;
-            let of = self.clone();
-            threads.push(host.spawn(move |host| of.reply_on(host, socket)));
-        }
-        host.barrier().await;
-        self.window.count(&host, self.window.bounds(host.now())).await?;
-        for thread in threads {
-            thread.join().await?;
-        }
-        sockets.close(listening).await
-    }
-
-    async fn reply_on(self, host: Host, socket: u32) -> Result<(), Error> {
+    async fn reply(self, host: Host, socket: u32) -> Result<(), Error> {
         let sockets = host.socket()?;
         for number in 0.. {
             if !self.take(&sockets, socket, number, self.size).await? {
@@ -200,32 +179,7 @@ impl Calls {
         Ok(true)
     }
 
-    async fn ask(self, host: Host, to: SocketAddr) -> Result<(), Error> {
-        let sockets = host.socket()?;
-        // The server listens.
-        host.barrier().await;
-        let mut connected = Vec::new();
-        for _ in 0..self.connections {
-            let socket = sockets.open(SocketKind::Stream);
-            sockets.set(socket, Setting::NoDelay(true)).await?;
-            sockets.connect(socket, to).await?;
-            connected.push(socket);
-        }
-        host.barrier().await;
-        let bounds = self.window.bounds(host.now());
-        let mut threads = Vec::new();
-        for socket in connected {
-            let of = self.clone();
-            threads.push(host.spawn(move |host| of.ask_on(host, socket, bounds)));
-        }
-        self.window.count(&host, bounds).await?;
-        for thread in threads {
-            thread.join().await?;
-        }
-        Ok(())
-    }
-
-    async fn ask_on(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
+    async fn ask(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
         let sockets = host.socket()?;
         for number in 0.. {
             let begun = host.now();

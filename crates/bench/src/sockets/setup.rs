@@ -1,14 +1,15 @@
 //! Clusters for the benchmarks of sockets, and counters of their hosts before and after the measured time.
 
-use super::Manifest;
 use super::request::Resolved;
 use super::usage::Counted;
+use super::{Manifest, PORT};
 use crate::{PeerManifest, cluster_of};
 use nicety::cards::{self, Card};
-use nicety::{Cluster, ClusterConfig, Environment, Error, Host};
-use nicety_nic::ethernet::Report;
+use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Sockets};
+use nicety_nic::ethernet::{Report, Setting, SocketKind};
 use nicety_types::{Duration, Time};
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// The measured time at a host: from when to when, and the counters at either end.
@@ -63,6 +64,84 @@ impl Window {
             let of = |report: Option<Report>| report.expect("both ranks have counted");
             Counted { own: of(own), peer: of(peer) }
         })
+    }
+}
+
+/// Connections between two hosts, with a thread at either end of each.
+#[derive(Clone)]
+pub(super) struct Connections {
+    pub(super) number: u64,
+    /// Whether the last segment of what is sent waits for no acknowledgement.
+    pub(super) nodelay: bool,
+    pub(super) window: Window,
+}
+
+impl Connections {
+    /// Listens, and has `serve` run on each connection once all are there.
+    pub(super) async fn accept<F>(
+        &self,
+        host: Host,
+        serve: impl Fn(Host, u32, Bounds) -> F,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let sockets = host.socket()?;
+        let listening = sockets.open(SocketKind::Stream);
+        // What it accepts has the option, too.
+        sockets.set(listening, Setting::NoDelay(self.nodelay)).await?;
+        sockets.bind(listening, PORT).await?;
+        sockets.listen(listening, self.number as u32).await?;
+        host.barrier().await;
+        let mut accepted = Vec::new();
+        for _ in 0..self.number {
+            accepted.push(sockets.accept(listening).await?);
+        }
+        self.run(&host, accepted, serve).await?;
+        sockets.close(listening).await
+    }
+
+    /// Connects to a rank that accepts, likewise.
+    pub(super) async fn connect<F>(
+        &self,
+        host: Host,
+        to: u32,
+        serve: impl Fn(Host, u32, Bounds) -> F,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let sockets = host.socket()?;
+        // The other host listens.
+        host.barrier().await;
+        let mut connected = Vec::new();
+        for _ in 0..self.number {
+            let socket = sockets.open(SocketKind::Stream);
+            sockets.set(socket, Setting::NoDelay(self.nodelay)).await?;
+            sockets.connect(socket, SocketAddr::new(Sockets::address(to), PORT)).await?;
+            connected.push(socket);
+        }
+        self.run(&host, connected, serve).await
+    }
+
+    async fn run<F>(
+        &self,
+        host: &Host,
+        ends: Vec<u32>,
+        serve: impl Fn(Host, u32, Bounds) -> F,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        host.barrier().await;
+        let bounds = self.window.bounds(host.now());
+        let spawn = |socket| host.spawn(|host| serve(host, socket, bounds));
+        let threads: Vec<_> = ends.into_iter().map(spawn).collect();
+        self.window.count(host, bounds).await?;
+        for thread in threads {
+            thread.join().await?;
+        }
+        Ok(())
     }
 }
 

@@ -1,15 +1,14 @@
 //! `bench stream`: bytes of many connections, one way.
 
 use super::request::{Direction, Resolved, StreamPoint, StreamRequest};
-use super::setup::{self, Bounds, Window};
+use super::setup::{self, Bounds, Connections, Window};
 use super::usage::Usage;
-use super::{Benchmark, Bytes, PORT, Report, failed};
-use nicety::{Environment, Error, Host, Sockets, VERSION};
-use nicety_nic::ethernet::{EthernetSpec, SocketKind};
+use super::{Benchmark, Bytes, Report, failed};
+use nicety::{Environment, Error, Host, VERSION};
+use nicety_nic::ethernet::EthernetSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// A card and a point of the sweep.
@@ -82,17 +81,20 @@ fn measure(
     let receiver = u32::from(request.direction == Direction::Transmit);
     let flow = Flow {
         io_size: point.io_size,
-        connections: point.connections,
-        window: Window::new(resolved),
         bytes: Rc::new(Bytes::new(point.io_size as usize)),
         got: Rc::default(),
     };
-    let (of, to) = (flow.clone(), SocketAddr::new(Sockets::address(receiver), PORT));
-    cluster.program(receiver, move |host| of.receive(host));
-    let of = flow.clone();
-    cluster.program(1 - receiver, move |host| of.send(host, to));
+    let window = Window::new(resolved);
+    let connections = Connections { number: point.connections, nodelay: false, window: window.clone() };
+    let (near, far, of, to) = (connections.clone(), connections, flow.clone(), flow.clone());
+    cluster.program(receiver, async move |host| {
+        far.accept(host, |host, socket, bounds| to.clone().receive(host, socket, bounds)).await
+    });
+    cluster.program(1 - receiver, async move |host| {
+        near.connect(host, receiver, |host, socket, bounds| of.clone().send(host, socket, bounds)).await
+    });
     cluster.run()?;
-    let [before, after] = flow.window.counted();
+    let [before, after] = window.counted();
     let frames = match request.direction {
         Direction::Receive => after.own.card.frames_received - before.own.card.frames_received,
         Direction::Transmit => after.own.card.frames_sent - before.own.card.frames_sent,
@@ -113,39 +115,13 @@ fn measure(
 #[derive(Clone)]
 struct Flow {
     io_size: u64,
-    connections: u64,
-    window: Window,
     bytes: Rc<Bytes>,
     /// Bytes received in the measured time.
     got: Rc<Cell<u64>>,
 }
 
 impl Flow {
-    async fn send(self, host: Host, to: SocketAddr) -> Result<(), Error> {
-        let sockets = host.socket()?;
-        // The other host listens.
-        host.barrier().await;
-        let mut connected = Vec::new();
-        for _ in 0..self.connections {
-            let socket = sockets.open(SocketKind::Stream);
-            sockets.connect(socket, to).await?;
-            connected.push(socket);
-        }
-        host.barrier().await;
-        let bounds = self.window.bounds(host.now());
-        let mut threads = Vec::new();
-        for socket in connected {
-            let of = self.clone();
-            threads.push(host.spawn(move |host| of.send_on(host, socket, bounds)));
-        }
-        self.window.count(&host, bounds).await?;
-        for thread in threads {
-            thread.join().await?;
-        }
-        Ok(())
-    }
-
-    async fn send_on(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
+    async fn send(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
         let (sockets, mut sent) = (host.socket()?, 0);
         while host.now() < bounds.end {
             sockets.send(socket, self.bytes.at(sent, self.io_size as usize)).await?;
@@ -154,31 +130,7 @@ impl Flow {
         sockets.close(socket).await
     }
 
-    async fn receive(self, host: Host) -> Result<(), Error> {
-        let sockets = host.socket()?;
-        let listening = sockets.open(SocketKind::Stream);
-        sockets.bind(listening, PORT).await?;
-        sockets.listen(listening, self.connections as u32).await?;
-        host.barrier().await;
-        let mut accepted = Vec::new();
-        for _ in 0..self.connections {
-            accepted.push(sockets.accept(listening).await?);
-        }
-        host.barrier().await;
-        let bounds = self.window.bounds(host.now());
-        let mut threads = Vec::new();
-        for socket in accepted {
-            let of = self.clone();
-            threads.push(host.spawn(move |host| of.receive_on(host, socket, bounds)));
-        }
-        self.window.count(&host, bounds).await?;
-        for thread in threads {
-            thread.join().await?;
-        }
-        sockets.close(listening).await
-    }
-
-    async fn receive_on(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
+    async fn receive(self, host: Host, socket: u32, bounds: Bounds) -> Result<(), Error> {
         let (sockets, mut received) = (host.socket()?, 0);
         loop {
             let bytes = sockets.recv(socket, self.io_size).await?;
