@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nicety.bench.torus import bench_torus
     from nicety.build.compiler import Compiled, compile_handlers
     from nicety.build.sources import Handlers, Processes
+    from nicety.cli.sweep.driver import sweep_study
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
     from nicety.goal import convert_schedule, generate_schedule, run_schedule, schedule_info
     from nicety.program.buffers import Buffer
@@ -63,6 +64,10 @@ if TYPE_CHECKING:
     from nicety.show.stages import Breakdown
     from nicety.show.tables import Table
     from nicety.studies import reproduce
+    from nicety.sweeps.executors import RayExecutor
+    from nicety.sweeps.page import sweep_report
+    from nicety.sweeps.results import Sweep
+    from nicety.sweeps.sweep import sweep
     from nicety.usecases.driver import run_usecase
 
     __version__: str
@@ -111,6 +116,7 @@ __all__ = [
     "ProcessReport",
     "Processes",
     "QueueReport",
+    "RayExecutor",
     "Rdma",
     "RdmaEvent",
     "RdmaProcess",
@@ -121,6 +127,7 @@ __all__ = [
     "RunError",
     "Sockets",
     "StreamSocket",
+    "Sweep",
     "Table",
     "TimedOut",
     "Vni",
@@ -145,6 +152,9 @@ __all__ = [
     "run_usecase",
     "schedule_info",
     "solve_tsp",
+    "sweep",
+    "sweep_report",
+    "sweep_study",
 ]
 
 # Loaded when first used: the command line must not pay for what a command does not need.
@@ -192,6 +202,7 @@ _HOMES = {
     "ProcessReport": "nicety.shared.reports",
     "Processes": "nicety.build.sources",
     "QueueReport": "nicety.shared.reports",
+    "RayExecutor": "nicety.sweeps.executors",
     "Rdma": "nicety.program.rdma",
     "RdmaEvent": "nicety.program.rdma",
     "RdmaProcess": "nicety.program.rdma",
@@ -202,6 +213,7 @@ _HOMES = {
     "RunError": "nicety.errors",
     "Sockets": "nicety.program.sockets",
     "StreamSocket": "nicety.program.sockets",
+    "Sweep": "nicety.sweeps.results",
     "Table": "nicety.show.tables",
     "TimedOut": "nicety.errors",
     "Vni": "nicety.program.vni",
@@ -225,6 +237,9 @@ _HOMES = {
     "run_usecase": "nicety.usecases.driver",
     "schedule_info": "nicety.goal",
     "solve_tsp": "nicety.apps.salesman",
+    "sweep": "nicety.sweeps.sweep",
+    "sweep_report": "nicety.sweeps.page",
+    "sweep_study": "nicety.cli.sweep.driver",
 }
 
 

@@ -1,16 +1,19 @@
 """The command line, `nicety`.
 
-Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong; 130 Ctrl-C.
+Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong; 130 Ctrl-C;
+143 SIGTERM, at which a command ends as at Ctrl-C.
 A message goes to stderr, never a traceback for a user's mistake. With `--json`, stdout carries one JSON document and
 nothing else: where a run failed before it had a document of its own, `{"error": ...}`.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from nicety.cli.streams import set_up
 
         set_up()
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _terminate)
         from nicety.cli.app import app
 
         app(args=None if arguments is None else list(arguments), prog_name="nicety")
@@ -35,9 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except OSError as error:
         status = _report(error)
-    if status == INTERRUPTED:
-        print("nicety: interrupted", file=sys.stderr)
+    if status in {INTERRUPTED, TERMINATED}:
+        print("nicety: interrupted" if status == INTERRUPTED else "nicety: terminated", file=sys.stderr)
     return status
+
+
+def _terminate(_signal: int, _frame: object) -> None:
+    sys.exit(TERMINATED)
 
 
 def _report(error: Exception, *, as_json: bool = False) -> int:

@@ -1,42 +1,9 @@
-"""The commands and their options. What a command needs is imported when it runs, so that `--help` is quick."""
+"""The command line: all commands."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from nicety.cli.commands import commands
+from nicety.cli.sweep.commands import sweep
 
-import typer
-
-from nicety.cli import cc, reproduce, run
-from nicety.cli.apps import processors
-from nicety.cli.apps.goal import goal
-from nicety.cli.bench.commands import bench
-from nicety.cli.hpu import hpu
-from nicety.cli.options import group
-from nicety.cli.specs import specs
-
-app = group("Simulate programs that run on network cards: right, fast enough, and worth it?", completion=True)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from nicety import _native
-
-        typer.echo(f"nicety {_native.version()}")
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
-    ] = False,
-) -> None:
-    pass
-
-
-app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
-app.add_typer(hpu, name="hpu")
-app.add_typer(bench, name="bench")
-app.add_typer(goal, name="goal")
-for room in (cc, reproduce, run, processors):
-    room.register(app)
+app = commands
+app.add_typer(sweep, name="sweep")

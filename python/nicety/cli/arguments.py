@@ -183,6 +183,7 @@ def command(
     last = [*common.values(), *([links] if captures else [])]
     parameters = [*first, *(option.parameter() for option in taken), *rest, *last]
     named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    vars(run)["checks"] = {option.argument.name: option.asked for option in taken}
     run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # typer reads it
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
     about = requests[0].__doc__ or "" if text is None else text

@@ -9,9 +9,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from nicety.errors import Error
 from nicety.shared.checks import U64, meant
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+"""What the command line refuses by itself: an option that there is not, a word in place of a number."""
+
+
+def error_text(error: BaseException) -> str:
+    """An error of a command in words."""
+    if isinstance(error, UsageError):
+        worded: Any = error
+        return str(worded.format_message())
+    return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 
 class _Group(TyperGroup):
@@ -46,10 +57,25 @@ class _Group(TyperGroup):
             )
 
 
-def group(text: str, *, completion: bool = False) -> typer.Typer:
-    """A command that has commands; `completion` gives it `--install-completion` and `--show-completion`."""
+class _RunGroup(_Group):
+    """Has a command `run`, which is meant where none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *SETTINGS["help_option_names"]}:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+def group(text: str, *, completion: bool = False, runs: bool = False) -> typer.Typer:
+    """A command that has commands.
+
+    Args:
+        text: says what they are.
+        completion: whether it has `--install-completion` and `--show-completion`.
+        runs: whether `run` is the command where none is named.
+    """
     return typer.Typer(
-        cls=_Group,
+        cls=_RunGroup if runs else _Group,
         help=text,
         no_args_is_help=True,
         add_completion=completion,

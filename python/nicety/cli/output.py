@@ -7,6 +7,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 from nicety.cli.streams import can_write
@@ -29,6 +30,18 @@ def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple
 
 _printed: list[Any] = []
 """The documents that have been printed."""
+_collected: ContextVar[list[Any] | None] = ContextVar("_collected", default=None)
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[Any]]:
+    """Puts documents into a list in place of printing them."""
+    documents: list[Any] = []
+    before = _collected.set(documents)
+    try:
+        yield documents
+    finally:
+        _collected.reset(before)
 
 
 def print_error(error: Exception) -> None:
@@ -40,6 +53,10 @@ def print_error(error: Exception) -> None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout; with letters as numbers where its encoding has not all of them."""
+    documents = _collected.get()
+    if documents is not None:
+        documents.append(document)
+        return
     _printed.append(document)
     text = json.dumps(document, indent=2, ensure_ascii=False)
     if not can_write(text):

@@ -1,0 +1,1 @@
+"""`nicety sweep`."""

@@ -1,0 +1,67 @@
+"""`nicety sweep` and `nicety sweep report`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nicety.cli.options import Json, group
+
+sweep = group(
+    "Run a command at every point of a grid: nicety sweep STUDY.toml, short for nicety sweep run STUDY.toml.",
+    runs=True,
+)
+
+
+@sweep.command("run")
+def _run(
+    study: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="The command, its options, and the grid.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="DIR", help="Where results are kept; by default a folder named as the study."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Points at once on this machine; by default as many as CPUs.")
+    ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Where points run, in place of this machine: mpi, dask:ADDRESS or ray[:ADDRESS]."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a study; what is in DIR already is not run again.
+
+    DIR gets a file for each point, table.csv, and table.parquet where pyarrow is installed.
+    """
+    from nicety.cli.output import failed, print_json
+    from nicety.cli.progress import progress
+    from nicety.cli.sweep.driver import study_text, summary, sweep_study
+    from nicety.sweeps.executors import open_executor
+    from nicety.sweeps.grid import named
+
+    with open_executor(executor) as pool, progress("sweeping") as bar:
+        found = sweep_study(study, folder=folder, executor=pool, jobs=jobs, progress=bar.advance)
+    if as_json:
+        print_json(summary(found))
+    else:
+        sys.stdout.write(study_text(study, found))
+    if found.failed:
+        raise failed([f"{named(point.values)}: {error}" for point, error in found.failed])
+
+
+@sweep.command("report")
+def _report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sweep, which may not be at its end.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write a page about a sweep, one file: plots, breakdowns by stage, the table, cards and their hashes."""
+    from nicety.sweeps.page import sweep_report
+
+    sweep_report(folder, output)

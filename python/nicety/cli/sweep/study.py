@@ -1,0 +1,243 @@
+"""Studies as TOML: a command, options that are the same everywhere, and a grid of those that are not."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from nicety.cli.commands import commands
+from nicety.cli.options import UsageError, error_text
+from nicety.errors import InputError
+from nicety.shared.checks import meant
+
+_KEYS = ("run", "options", "grid")
+_WRITES = ("json", "plot", "csv", "arrow", "trace", "trace-scale", "capture", "output", "report")
+_EXAMPLE = 'run = "bench latency"'
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study that has been checked.
+
+    Attributes:
+        run: the command, as it is written.
+        words: the same, in words.
+        command: what it names.
+        options: fields and values of all points.
+        grid: the values of each field.
+    """
+
+    run: str
+    words: Sequence[str]
+    command: _Command
+    options: Mapping[str, Any]
+    grid: Mapping[str, Sequence[Any]]
+
+    def arguments(self, values: Mapping[str, Any]) -> list[str]:
+        """The arguments of the command line at a point."""
+        given = {**self.options, **values}.items()
+        return [*self.words, *(word for name, value in given for word in self.command.words(name, value))]
+
+
+class _Wrong(Exception):
+    """Something of a study cannot be: the keys that lead there, and what is wrong."""
+
+    def __init__(self, keys: Sequence[str], text: str) -> None:
+        super().__init__(text)
+        self.keys = keys
+
+
+def read_study(path: Path) -> Study:
+    """Read a study.
+
+    Raises:
+        InputError: it cannot be read, or something in it cannot be; with file, line and field.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot read it ({getattr(error, 'strerror', None) or error})") from error
+    try:
+        return _checked(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: this is no TOML: {error}") from error
+    except _Wrong as wrong:
+        line = _line_of(text, wrong.keys)
+        field = f"{'.'.join(wrong.keys)}: " if wrong.keys else ""
+        raise InputError(f"{path}:{line}: {field}{wrong}") from wrong
+
+
+def _checked(document: Mapping[str, Any]) -> Study:
+    for key in document:
+        if key not in _KEYS:
+            raise _Wrong([key], f"a study has {', '.join(_KEYS)}{meant(key, _KEYS)}")
+    run = document.get("run")
+    if not isinstance(run, str):
+        raise _Wrong(["run"] if "run" in document else [], f"run is missing: the command, as in {_EXAMPLE}")
+    try:
+        words = shlex.split(run)
+    except ValueError as error:
+        raise _Wrong(["run"], f"this is no command ({error})") from error
+    command = _Command(words[1:] if words[:1] == ["nicety"] else words)
+    options = {name: command.value(keys, name, value) for keys, name, value in _fields(document, "options")}
+    grid = {}
+    for keys, name, values in _fields(document, "grid"):
+        if name in options:
+            raise _Wrong(keys, "this is among the options, too")
+        if not isinstance(values, list) or not values:
+            raise _Wrong(keys, "write its values as a list, as in [8, 64]")
+        grid[name] = [command.value(keys, name, value) for value in values]
+        if len({str(value) for value in grid[name]}) < len(values):
+            raise _Wrong(keys, "a value is there twice")
+    if not grid:
+        raise _Wrong(["grid"] if "grid" in document else [], "[grid] is empty: write an option and its values")
+    study = Study(run, command.all, command, options, grid)
+    command.check(study.arguments({name: values[0] for name, values in grid.items()}))
+    return study
+
+
+def _fields(document: Mapping[str, Any], table: str) -> list[tuple[list[str], str, Any]]:
+    """The fields of a table: the keys that lead there, the field's name, and its value."""
+    content = document.get(table, {})
+    if not isinstance(content, dict):
+        raise _Wrong([table], f"write it as a table, [{table}]")
+    found: list[tuple[list[str], str, Any]] = []
+    for name, value in content.items():
+        if name != "set":
+            found.append(([table, name], name, value))
+            continue
+        if not isinstance(value, dict):
+            raise _Wrong([table, name], 'name the value to change, as in set."hpu.cores"')
+        found += [([table, *keys], f"set.{'.'.join(keys[1:])}", inner) for keys, inner in _leaves(["set"], value)]
+    return found
+
+
+def _leaves(keys: list[str], table: Mapping[str, Any]) -> list[tuple[list[str], Any]]:
+    leaves: list[tuple[list[str], Any]] = []
+    for key, value in table.items():
+        leaves += _leaves([*keys, key], value) if isinstance(value, dict) else [([*keys, key], value)]
+    return leaves
+
+
+class _Command:
+    """The command of a study, and its parameters by their fields' names."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.all = list(words)
+        root: Any = typer.main.get_command(commands)
+        self._command = root
+        self._context = typer.Context(root, info_name="nicety")
+        rest = list(words)
+        while hasattr(self._command, "list_commands"):
+            names = self._command.list_commands(self._context)
+            word = rest.pop(0) if rest else ""
+            inner = self._command.get_command(self._context, word)
+            if inner is None:
+                what = f"there is no command {word!r}" if word else "this names no command"
+                raise _Wrong(["run"], f"{what}; write one of {', '.join(names)}{meant(word, names)}")
+            self._command, self._context = inner, typer.Context(inner, parent=self._context, info_name=word)
+        self._rest = rest
+        self._parameters: dict[str, Any] = {}
+        for parameter in self._command.params:
+            names = parameter.opts if _is_option(parameter) else [parameter.name]
+            self._parameters |= {name.lstrip("-"): parameter for name in names}
+        if "json" not in self._parameters:
+            raise _Wrong(["run"], "this command has no report, of which a table could be made")
+        for word in rest:
+            name = word.lstrip("-").partition("=")[0]
+            if word.startswith("-") and name in _WRITES:
+                raise _Wrong(["run"], f"{word}: a sweep keeps the report of each point, and writes no other files")
+
+    def value(self, keys: Sequence[str], name: str, value: Any) -> Any:
+        """A field's value, a list as one text with commas.
+
+        Raises:
+            _Wrong: the command has no such option, or it takes no such value.
+        """
+        field = "set" if name.startswith("set.") else name
+        if name in _WRITES:
+            raise _Wrong(keys, "a sweep keeps the report of each point, and writes no other files")
+        parameter = self._parameters.get(field)
+        known = [each for each in self._parameters if each not in _WRITES]
+        if parameter is None:
+            command = self._context.command_path
+            raise _Wrong(keys, f"{command} has no such option; it has {', '.join(known)}{meant(name, known)}")
+        if isinstance(value, list):
+            if not value or not all(type(each) in {str, int, float} for each in value):
+                raise _Wrong(keys, "a list of numbers or texts was expected")
+            value = ",".join(map(str, value))
+        flag = _is_option(parameter) and parameter.is_flag
+        if flag and not isinstance(value, bool):
+            raise _Wrong(keys, f"write true or false, not {value!r}")
+        is_truth = isinstance(value, bool) and not flag and field != "set"
+        if is_truth or not isinstance(value, str | int | float):
+            raise _Wrong(keys, f"write a number or a text, not {str(value).lower() if is_truth else value}")
+        self._convert(keys, parameter, value)
+        return value
+
+    def _convert(self, keys: Sequence[str], parameter: Any, value: Any) -> None:
+        if isinstance(value, bool):
+            return
+        try:
+            given = [str(value)] if parameter.multiple else str(value)
+            found = parameter.process_value(self._context, given)
+            check = getattr(self._command.callback, "checks", {}).get(parameter.name)
+            if check is not None:
+                check(found)
+        except (UsageError, InputError) as error:
+            raise _Wrong(keys, error_text(error)) from error
+
+    def words(self, name: str, value: Any) -> list[str]:
+        """A field as the command line has it."""
+        if name.startswith("set."):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            return ["--set", f"{name.removeprefix('set.')}={text}"]
+        parameter = self._parameters[name]
+        if not _is_option(parameter):
+            return [str(value)]
+        flag = max(parameter.opts, key=len)
+        if isinstance(value, bool):
+            return [flag] if value else []
+        return [f"{flag}={value}"] if flag.startswith("--") else [flag, str(value)]
+
+    def check(self, arguments: Sequence[str]) -> None:
+        """Parse the arguments of a point.
+
+        Raises:
+            _Wrong: one is missing.
+        """
+        rest = list(arguments[len(self.all) - len(self._rest) :])
+        try:
+            self._command.make_context(self._context.info_name, rest, parent=self._context.parent)
+        except UsageError as error:
+            raise _Wrong(["run"], error_text(error)) from error
+
+
+def _is_option(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "option")
+
+
+def _line_of(text: str, keys: Sequence[str]) -> int:
+    """The line at which a key stands: the first behind the longest beginning of a document that has not got it."""
+    lines, begin = text.splitlines(keepends=True), 0
+    for end in range(1, len(lines) + 1):
+        try:
+            found: Any = tomllib.loads("".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue
+        for key in keys:
+            found = found.get(key) if isinstance(found, dict) else None
+        if found is not None:
+            break
+        begin = end
+    else:
+        return 1
+    while begin + 1 < len(lines) and lines[begin].strip().startswith(("#", "\n")) | (not lines[begin].strip()):
+        begin += 1
+    return begin + 1

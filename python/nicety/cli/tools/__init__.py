@@ -1,0 +1,1 @@
+"""Commands about cards and what runs on their processors."""

@@ -1,0 +1,145 @@
+"""Points of a grid of parameters, and the keys by which their results are found again."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from nicety import _native
+from nicety.errors import Error, InputError
+from nicety.shared.checks import _short
+
+Value = bool | int | float | str
+"""A parameter's value at a point."""
+
+MOST_POINTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a grid.
+
+    Attributes:
+        values: of the grid's parameters, by name.
+        key: a hash over these, what runs there, the cards and files that they name, and nicety's version.
+    """
+
+    values: Mapping[str, Value]
+    key: str
+
+
+def points_of(grid: Mapping[str, Iterable[object]], what: object, options: Mapping[str, object]) -> list[Point]:
+    """All combinations of a grid's values, the last parameter changing fastest.
+
+    Args:
+        grid: the values of each parameter.
+        what: runs there, as in JSON.
+        options: parameters that are the same everywhere.
+
+    Raises:
+        InputError: a parameter has no values, one twice, or one that is no number, text or truth; or there are more
+            than a million points.
+    """
+    axes = {name: _axis(name, values) for name, values in grid.items()}
+    count = math.prod(map(len, axes.values()))
+    if count > MOST_POINTS:
+        raise InputError(f"the grid has {count} points; a sweep has at most {MOST_POINTS}")
+    inputs = _Inputs()
+    common = {"nicety": _native.version(), "what": what, "options": options, "inputs": inputs.of(options)}
+    points = []
+    for chosen in itertools.product(*axes.values()):
+        values = dict(zip(axes, chosen, strict=True))
+        document = {**common, "values": values, "named": inputs.of(values)}
+        digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+        points.append(Point(values, digest[:32]))
+    return points
+
+
+def _axis(name: str, values: Iterable[object]) -> list[Value]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(f"{name}: the values of a parameter are several, as in [8, 64], not {_short(values)}")
+    axis = [plain(name, value) for value in values]
+    if not axis:
+        raise InputError(f"{name}: there is no value; write at least one")
+    seen = set()
+    for value in axis:
+        text = json.dumps(value)
+        if text in seen:
+            raise InputError(f"{name}: {_short(value)} is there twice")
+        seen.add(text)
+    return axis
+
+
+def plain(name: str, value: object) -> Value:
+    """A value as in JSON: those of numpy as Python's own, and paths as texts.
+
+    Raises:
+        InputError: it is none.
+    """
+    if isinstance(value, PathLike):
+        value = fspath(value)
+    elif hasattr(value, "item") and not isinstance(value, bool | int | float | str):
+        value = value.item()
+    if not isinstance(value, bool | int | float | str) or (isinstance(value, float) and not math.isfinite(value)):
+        raise InputError(f"{name}: a value is a number, a text, True or False, not {_short(value)}")
+    return value
+
+
+def named(values: Mapping[str, object]) -> str:
+    """Values with their names, in one line."""
+    texts = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
+    return ", ".join(f"{name} {text}" for name, text in texts.items())
+
+
+def identity(fn: Callable[..., Any]) -> list[object]:
+    """A function as its name and its source, with the arguments of a `functools.partial`, as in JSON."""
+    if isinstance(fn, functools.partial):
+        given = {str(at): value for at, value in enumerate(fn.args)} | fn.keywords
+        return [*identity(fn.func), {name: plain(name, value) for name, value in given.items()}]
+    named = fn if hasattr(fn, "__qualname__") else type(fn)
+    try:
+        source = inspect.getsource(named)
+    except (OSError, TypeError):
+        source = ""
+    return [f"{named.__module__}.{named.__qualname__}", source]
+
+
+class _Inputs:
+    """Hashes of the cards and files that values name, each read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str | None] = {}
+        self._cards = {spec["name"] for spec in json.loads(_native.specs())}
+
+    def of(self, values: Mapping[str, object]) -> dict[str, str]:
+        """The hashes by name of card or file."""
+        texts = [text for value in values.values() if isinstance(value, str) for text in [value, *value.split(",")]]
+        found = {text: self._hash(text) for text in texts}
+        return {text: digest for text, digest in found.items() if digest is not None}
+
+    def _hash(self, text: str) -> str | None:
+        if text not in self._known:
+            self._known[text] = self._read(text)
+        return self._known[text]
+
+    def _read(self, text: str) -> str | None:
+        if text in self._cards or text.endswith(".toml"):
+            try:
+                digest: str = json.loads(_native.spec_show(text, []))["hash"]
+            except Error:
+                pass
+            else:
+                return digest
+        try:
+            return hashlib.sha256(Path(text).read_bytes()).hexdigest()
+        except (OSError, ValueError):
+            return None

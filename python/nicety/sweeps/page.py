@@ -1,0 +1,113 @@
+"""A sweep as one page of HTML that needs nothing from elsewhere: plots, breakdowns, the table, specs and hashes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from nicety.shared.checks import Place
+from nicety.shared.files import check_place, write_whole
+from nicety.shared.typed import checked
+from nicety.show.html import table_html
+from nicety.sweeps.grid import Point, named
+from nicety.sweeps.results import Sweep
+from nicety.sweeps.store import Store
+
+MOST_CELLS = 200_000
+"""Cells of the table on a page, some 3 MB."""
+
+
+@checked
+def sweep_report(folder: Place, output: Place) -> None:
+    """Write a page about a sweep: plots, breakdowns by stage, the table, the cards with their hashes.
+
+    Args:
+        folder: of the sweep, which may not be at its end.
+        output: the file to write.
+
+    Raises:
+        InputError: the folder has no sweep, or the file cannot be written.
+    """
+    path = Path(output)
+    check_place(str(path), path)
+    store = Store(Path(folder))
+    about = store.about()
+    points = [Point(each["values"], each["key"]) for each in about["points"]]
+    found = Sweep(points, [store.outcome(point.key) for point in points], folder=store.folder)
+    write_whole(path, _page(about, found).encode())
+
+
+def _page(about: Mapping[str, Any], found: Sweep) -> str:
+    table = found.table
+    rows = [list(row) for row in zip(*(table.column(name) for name in table.columns), strict=True)]
+    shown = rows[: max(1, MOST_CELLS // max(1, len(table.columns)))]
+    left_out = "" if len(shown) == len(rows) else f" The page has the first {len(shown)} rows of {len(rows)}."
+    axes = list(points[0].values) if (points := found.points) else []
+    data = {"columns": table.columns, "rows": shown, "axes": axes}
+    options = named(about["options"])
+    state = f"{found.done} of {len(found.points)} points are done, and {len(found.failed)} failed.{left_out}"
+    parts = {
+        "title": escape(f"nicety sweep: {about['run']}"),
+        "about": escape(f"{options or 'Without further options'}. {state} nicety {about['nicety']}."),
+        "style": _file("page.css"),
+        "script": _file("page.js"),
+        "data": _script_json(data),
+        "failures": _failures(found),
+        "specs": _specs(found),
+        "keys": _keys(found),
+    }
+    text = _file("page.html")
+    # In one pass: what is put in is not looked at again.
+    pieces = text.split("$$")
+    return "".join(piece if at % 2 == 0 else parts[piece] for at, piece in enumerate(pieces))
+
+
+def _file(name: str) -> str:
+    return files("nicety.sweeps").joinpath(name).read_text(encoding="utf-8")
+
+
+def _script_json(data: Any) -> str:
+    """JSON that may stand in a script of a page: without a tag's beginning, and without numbers that JSON has not."""
+    finite = {**data, "rows": [[_finite(cell) for cell in row] for row in data["rows"]]}
+    return json.dumps(finite, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _finite(cell: Any) -> Any:
+    return str(cell) if isinstance(cell, float) and cell - cell != 0 else cell
+
+
+def _failures(found: Sweep) -> str:
+    rows = [[named(point.values), text] for point, text in found.failed]
+    return _section("Failures", "Points that failed", [["point", "error"], *rows]) if rows else ""
+
+
+def _specs(found: Sweep) -> str:
+    """The cards of all results, by their hashes."""
+    rows: dict[tuple[str, ...], None] = {}
+    for outcome in found.outcomes:
+        result = outcome.get("result") if outcome is not None else None
+        manifest = result.get("manifest") if isinstance(result, Mapping) else None
+        if isinstance(manifest, Mapping) and isinstance(manifest.get("specs"), Mapping):
+            changes = ", ".join(map(str, manifest.get("overrides") or []))
+            for name, spec in manifest["specs"].items():
+                rows[name, str(spec.get("title", "")), changes, str(spec.get("spec_hash", ""))] = None
+    if not rows:
+        return ""
+    return _section("Cards", "Specs and their hashes", [["card", "title", "changes", "hash"], *map(list, rows)])
+
+
+def _keys(found: Sweep) -> str:
+    pairs = zip(found.points, found.outcomes, strict=True)
+    rows = [
+        [str(number), outcome["status"] if outcome is not None else "not run", point.key]
+        for number, (point, outcome) in enumerate(pairs)
+    ]
+    return _section("Points", "Points and the hashes of all that goes into them", [["point", "status", "key"], *rows])
+
+
+def _section(heading: str, title: str, rows: Sequence[Sequence[str]]) -> str:
+    return f"<details><summary>{escape(heading)}</summary>{table_html(title, rows)}</details>"

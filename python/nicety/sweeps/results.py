@@ -1,0 +1,112 @@
+"""A sweep's results: outcomes of points, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from nicety.shared.files import write_whole
+from nicety.show.html import table_html
+from nicety.show.tables import Table, csv_text, flatten
+from nicety.sweeps.grid import Point
+from nicety.sweeps.store import Outcome
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep has found.
+
+    Attributes:
+        points: of the grid, in its order.
+        outcomes: of each of them; None where it has not run.
+        before: how many of them had run before.
+        folder: where they are kept, if they are.
+    """
+
+    points: Sequence[Point]
+    outcomes: Sequence[Outcome | None]
+    before: int = 0
+    folder: Path | None = None
+
+    @property
+    def done(self) -> int:
+        """The number of points that are done."""
+        return sum(outcome is not None and outcome["status"] == "done" for outcome in self.outcomes)
+
+    @property
+    def failed(self) -> list[tuple[Point, str]]:
+        """Points that failed, and their errors."""
+        pairs = zip(self.points, self.outcomes, strict=True)
+        return [(point, outcome["error"]) for point, outcome in pairs if outcome is not None and "error" in outcome]
+
+    @property
+    def table(self) -> Table:
+        """The rows of all points.
+
+        Columns are `point`, a number from 0; the grid's parameters; `status`, `done` or `failed`; `error`; and those
+        of the rows of results, named as `report_table` does. A result without rows is one. Where a row and the grid
+        have a column of one name, it is the row's.
+        """
+        rows = list(self._rows())
+        first = ["point", *(self.points[0].values if self.points else []), "status", "error"]
+        names = list(dict.fromkeys([*first, *(name for row in rows for name in row)]))
+        return Table([(name, column([row.get(name) for row in rows])) for name in names])
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for number, (point, outcome) in enumerate(zip(self.points, self.outcomes, strict=True)):
+            if outcome is not None:
+                about = {"status": outcome["status"], "error": outcome.get("error")}
+                for row in rows_of(outcome.get("result", [])) or [{}]:
+                    yield {"point": number, **point.values, **about, **row}
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the table."""
+        if self.folder is None:
+            return []
+        kinds = ["csv", "parquet"] if find_spec("pyarrow") is not None else ["csv"]
+        return [self.folder / f"table.{kind}" for kind in kinds]
+
+    def write(self) -> None:
+        """Write the table beside the points as `table.csv`, and as `table.parquet` where pyarrow is installed."""
+        table = self.table
+        for file in self.files:
+            write_whole(file, csv_text(table).encode() if file.suffix == ".csv" else _parquet(table))
+
+    def _repr_html_(self) -> str:
+        table = self.table
+        rows = zip(*(table.column(name) for name in table.columns), strict=True)
+        title = f"{self.done} of {len(self.points)} points"
+        body = [["" if cell is None else str(cell) for cell in row] for row in rows]
+        return table_html(title, [table.columns, *body])
+
+
+def _parquet(table: Table) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table(table), content)
+    found: bytes = content.getvalue().to_pybytes()
+    return found
+
+
+def rows_of(result: Any) -> list[dict[str, Any]]:
+    """The rows of a result: its `rows`, its items, itself, or its `value`; without lists in them."""
+    if isinstance(result, Mapping):
+        rows = result.get("rows", [result])
+    else:
+        rows = result if isinstance(result, list) else [result]
+    flat = [dict(flatten(row)) if isinstance(row, Mapping) else {"value": row} for row in rows]
+    return [{name: cell for name, cell in row.items() if not isinstance(cell, list | Mapping)} for row in flat]
+
+
+def column(cells: Sequence[Any]) -> list[Any]:
+    """Cells of one type: numbers, truth or text; as text where they differ."""
+    kinds = {type(cell) if isinstance(cell, bool | str) else float for cell in cells if cell is not None}
+    if len(kinds) <= 1:
+        return list(cells)
+    return [None if cell is None else str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in cells]

@@ -1,0 +1,132 @@
+"""Tasks on executors, and on processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from nicety.errors import RunError
+from nicety.sweeps.store import Outcome
+
+Task = Callable[[Any], Outcome]
+"""Runs a point, given what it is to run; raises nothing."""
+Finished = Callable[[int, Outcome], None]
+"""Told the number of a point, and its outcome."""
+
+_LOOK_S = 0.2
+"""On some systems a signal is noticed between two looks only."""
+
+
+def run_on(executor: Executor, task: Task, payloads: Mapping[int, Any], finished: Finished) -> dict[int, Any]:
+    """Run tasks, as many at once as the executor does.
+
+    Returns:
+        The payloads that were not run because the executor broke.
+    """
+    ended: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
+    futures: list[Future[Outcome]] = []
+    left = dict(payloads)
+    try:
+        for number, payload in payloads.items():
+            future = executor.submit(task, payload)
+            futures.append(future)
+            future.add_done_callback(partial(_put, ended, number))
+        while left:
+            number, future = _next(ended)
+            finished(number, _outcome(future))
+            del left[number]
+    except BrokenExecutor:
+        return left
+    finally:
+        for future in futures:
+            future.cancel()
+    return left
+
+
+def _put(ended: SimpleQueue[tuple[int, Future[Outcome]]], number: int, future: Future[Outcome]) -> None:
+    ended.put((number, future))
+
+
+def _next(ended: SimpleQueue[tuple[int, Future[Outcome]]]) -> tuple[int, Future[Outcome]]:
+    while True:
+        try:
+            return ended.get(timeout=_LOOK_S)
+        except Empty:
+            continue
+
+
+def _outcome(future: Future[Outcome]) -> Outcome:
+    try:
+        return future.result()
+    except BrokenExecutor:
+        raise
+    except (Exception, CancelledError) as error:
+        # The executor's own: what a task or its result cannot be sent by, or the end of a worker.
+        return {"status": "failed", "error": f"{type(error).__name__}: {error}", "elapsed_s": 0.0}
+
+
+def run_locally(task: Task, payloads: Mapping[int, Any], jobs: int, finished: Finished) -> None:
+    """Run tasks in processes of this machine; a task whose process ends has failed, and the others go on.
+
+    Raises:
+        RunError: processes cannot be started.
+    """
+    left = dict(payloads)
+    while left := _in_pool(task, left, jobs, finished):
+        # One of those that ran has ended its process: each gets one of its own.
+        for number in list(left)[:jobs]:
+            if _in_pool(task, {number: left.pop(number)}, 1, finished):
+                text = "the process that ran it has ended: killed, or out of memory"
+                finished(number, {"status": "failed", "error": text, "elapsed_s": 0.0})
+
+
+def _in_pool(task: Task, payloads: Mapping[int, Any], jobs: int, finished: Finished) -> dict[int, Any]:
+    if not payloads:
+        return {}
+    others = {child.pid for child in multiprocessing.active_children()}
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(jobs, len(payloads)), mp_context=context, initializer=_begin)
+    try:
+        _try(pool)
+        return run_on(pool, task, payloads, finished)
+    except BaseException:
+        for child in multiprocessing.active_children():
+            if child.pid not in others:
+                child.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _try(pool: ProcessPoolExecutor) -> None:
+    try:
+        pool.submit(_nothing).result()
+    except BrokenExecutor as error:
+        raise RunError(
+            "the processes of the sweep end as they begin; a script that sweeps does so under "
+            "if __name__ == '__main__':, since its processes load it as well"
+        ) from error
+
+
+def _nothing() -> None:
+    pass
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the sweep, which ends its processes, and end where the sweep was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

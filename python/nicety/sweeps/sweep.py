@@ -1,0 +1,170 @@
+"""A function at every point of a grid."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from nicety import _native
+from nicety.bench.measured import Progress
+from nicety.errors import InputError
+from nicety.shared.checks import Place, whole
+from nicety.shared.typed import checked
+from nicety.sweeps.grid import Point, identity, plain, points_of
+from nicety.sweeps.results import Sweep
+from nicety.sweeps.running import Task, run_locally, run_on
+from nicety.sweeps.store import Outcome, Store
+
+MOST_JOBS = 1024
+
+
+@checked
+def sweep(
+    fn: Callable[..., Any],
+    grid: Mapping[str, Iterable[Any]],
+    *,
+    options: Mapping[str, Any] | None = None,
+    folder: Place | None = None,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Call a function at every point of a grid, several at once, and put what it returns into one table.
+
+    Where there is a folder, results are kept there as they come, and a point that is there already is not run
+    again: unless the function's source, its arguments, a card or a file that these name, or nicety is another. A point
+    that failed runs again. On Ctrl-C all that has been found is in the folder, with its table.
+
+    Args:
+        fn: is called with a value of each of the grid's parameters by name. It returns what JSON has: a report with
+            `rows`, a list of rows, one row, or a number. An exception is the point's outcome.
+        grid: the values of each parameter: numbers, texts, True and False.
+        options: further arguments, the same at all points.
+        folder: where results are kept.
+        executor: runs the points; processes of this machine where it is left out. `fn` must be what it can send
+            there, and the executor stays open.
+        jobs: how many processes of this machine; as many as CPUs where it is left out.
+        progress: called with the number of points that are done, and that there are.
+
+    Raises:
+        InputError: a value or an option cannot be, the folder holds something else, or a function of a prompt or a
+            notebook is to run in processes of this machine.
+        RunError: processes cannot be started.
+    """
+    fixed = {name: plain(name, value) for name, value in (options or {}).items()}
+    if twice := [name for name in fixed if name in grid]:
+        raise InputError(f"sweep: {twice[0]} is in the grid and in the options")
+    what = identity(fn)
+    points = points_of(grid, what, fixed)
+    if executor is None:
+        _check_sendable(fn)
+    about = {"run": what[0], "options": fixed}
+    payloads = [(fn, {**fixed, **point.values}) for point in points]
+    store = Store(Path(folder)) if folder is not None else None
+    return run_points(call, payloads, points, about, store, executor=executor, jobs=jobs, progress=progress)
+
+
+def run_points(
+    task: Task,
+    payloads: Sequence[Any],
+    points: Sequence[Point],
+    about: Mapping[str, Any],
+    store: Store | None,
+    *,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Run a task for each point whose outcome is not there yet, keep outcomes, and write the table.
+
+    Args:
+        task: runs a point.
+        payloads: what it is given, for each point.
+        points: of the grid.
+        about: what the sweep is, for its folder.
+        store: the folder, if there is one.
+        executor: as of `sweep`.
+        jobs: as of `sweep`.
+        progress: as of `sweep`.
+    """
+    count = _jobs(jobs, executor)
+    outcomes: list[Outcome | None] = [None] * len(points)
+    if store is not None:
+        keys = [{"key": point.key, "values": point.values} for point in points]
+        store.begin({"nicety": _native.version(), **about, "points": keys})
+        found = [store.outcome(point.key) for point in points]
+        outcomes = [each if each is not None and each["status"] == "done" else None for each in found]
+    before = sum(outcome is not None for outcome in outcomes)
+    ended = before
+
+    def finished(number: int, outcome: Outcome) -> None:
+        nonlocal ended
+        outcomes[number] = outcome
+        if store is not None:
+            store.keep(points[number].key, points[number].values, outcome)
+        ended += 1
+        if progress is not None:
+            progress(ended, len(points))
+
+    if progress is not None:
+        progress(before, len(points))
+    left = {number: payloads[number] for number, outcome in enumerate(outcomes) if outcome is None}
+    result = Sweep(points, outcomes, before, store.folder if store is not None else None)
+    try:
+        if executor is None:
+            run_locally(task, left, count, finished)
+        else:
+            for number in run_on(executor, task, left, finished):
+                text = "the executor broke before it ran"
+                finished(number, {"status": "failed", "error": text, "elapsed_s": 0.0})
+    finally:
+        result.write()
+    return result
+
+
+def call(payload: tuple[Callable[..., Any], Mapping[str, Any]]) -> Outcome:
+    """Call a function with arguments by name."""
+    fn, arguments = payload
+    begin = time.perf_counter()
+    try:
+        result = json.loads(json.dumps(fn(**arguments), default=_item))
+    except (Exception, SystemExit) as error:
+        text = f"{type(error).__name__}: {error}"
+        return {"status": "failed", "error": text, "elapsed_s": time.perf_counter() - begin}
+    return {"status": "done", "result": result, "elapsed_s": time.perf_counter() - begin}
+
+
+def _item(value: object) -> object:
+    """Numbers of numpy as Python's own."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a result is what JSON has, not of type {type(value).__name__}")
+
+
+def _jobs(jobs: int | None, executor: Executor | None) -> int:
+    if jobs is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if executor is not None:
+        raise InputError("jobs: the executor decides how many points run at once; leave one of the two out")
+    return whole(jobs, "jobs", MOST_JOBS, 1)
+
+
+def _check_sendable(fn: Callable[..., Any]) -> None:
+    advice = "define it in a file that is imported, or name an executor such as concurrent.futures.ThreadPoolExecutor()"
+    if multiprocessing.parent_process() is not None:
+        raise InputError("sweep: this is a process of a sweep; call sweep() under if __name__ == '__main__':")
+    home = getattr(fn, "__module__", None)
+    if home == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
+        raise InputError(f"sweep: processes cannot load a function of a prompt or a notebook; {advice}")
+    try:
+        pickle.dumps(fn)
+    except Exception as error:
+        raise InputError(f"sweep: the function cannot be sent to processes ({error}); {advice}") from error
