@@ -49,7 +49,7 @@ def test_a_bound_is_drawn_beside_an_allreduce_only() -> None:
         report = nicety.bench_grid(benchmark, nics="spin-discrete", sizes=[64, 128], nodes=4)
         (axes,) = grid_figure(report).axes
         labels[benchmark] = [line.get_label() for line in axes.get_lines()]
-        assert axes.get_title(loc="left").endswith("grid 2x2, star")
+        assert [note.get_text() for note in axes.texts] == ["grid 2x2, topology star"]
     assert labels == {
         "halo": ["spin-discrete"],
         "allreduce": ["spin-discrete", "spin-discrete: least time on its link"],

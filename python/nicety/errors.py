@@ -9,7 +9,8 @@
       HandlerFailure  the run came to its end, and a handler failed in it that was not allowed to
                       (`nicety.HandlerFailure`, in `nicety.program.failures`)
 
-The message says what is wrong, where, and what to write instead.
+The message says what is wrong, where, and what to write instead. Where some points of a benchmark, or some cards of
+`run_program`, failed and others did not, the error has the `report` of these as an attribute.
 """
 
 from __future__ import annotations

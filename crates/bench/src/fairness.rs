@@ -3,7 +3,7 @@
 //! A row has the throughput of each process, and Jain's index of it: (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)),
 //! which is 1 if all get the same and 1/n if one gets everything.
 
-use super::{Sweep, load_cards};
+use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Manifest, Time, VERSION};
 use nicety_nic::qnix::{How, QnixSpec};
@@ -136,22 +136,21 @@ impl Request {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, with its card and number of processes.
+/// Invalid input before anything runs; the error of the first run if all failed, with its card and number of processes.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.processes.len();
-    let mut rows = Vec::with_capacity(total);
-    (environment.progress)(0, total);
+    let mut points = Points::new(environment.progress, total);
     for (nic, card) in &cards {
         let spec = card.spec.of::<QnixSpec>()?;
         for &processes in &request.processes {
-            let row = measure(nic, card, spec, request, processes, environment);
-            rows.push(row.map_err(|error| error.inside(&format!("{nic}, {processes} processes")))?);
-            (environment.progress)(rows.len(), total);
+            let run = || measure(nic, card, spec, request, processes, environment);
+            points.measure(|| format!("{nic}, {processes} processes"), run);
         }
     }
+    let (rows, failed_points) = points.finish()?;
     let manifest = Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
-    Ok(Report { benchmark: Benchmark::Fairness, version: VERSION, manifest, rows })
+    Ok(Report { benchmark: Benchmark::Fairness, version: VERSION, manifest, rows, failed_points })
 }
 
 fn measure(

@@ -26,6 +26,7 @@ mod messages;
 mod mode;
 mod pattern;
 pub mod pcsa;
+mod points;
 mod printed;
 mod rdma;
 pub mod registration;
@@ -38,6 +39,8 @@ pub mod torus;
 pub use mode::Mode;
 use nicety_nic::SpinSpec;
 pub use pattern::Pattern;
+pub use points::FailedPoint;
+use points::Points;
 pub use printed::HandlerLines;
 pub use rdma::{Addressing, Memory as PutMemory, Notification, Puts};
 pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
@@ -224,6 +227,9 @@ pub struct Report<R = Row, M = Manifest, B = Benchmark> {
     pub manifest: M,
     /// One row for each point of the benchmark, such as card, mode and size.
     pub rows: Vec<R>,
+    /// The points whose run failed, if any did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_points: Vec<FailedPoint>,
     /// Failures of handlers, and commands refused to them, while the rows were measured. Unless they were allowed,
     /// the benchmark has failed.
     pub failures: Vec<PointFailure>,
@@ -243,6 +249,9 @@ pub struct Sweep<R, B> {
     pub manifest: nicety::Manifest,
     /// One row for each point of the benchmark.
     pub rows: Vec<R>,
+    /// The points whose run failed, if any did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_points: Vec<FailedPoint>,
 }
 
 /// One point of a benchmark: the inputs of its programs.
@@ -341,7 +350,7 @@ fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
 /// Runs a benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, with its card, mode and size.
+/// Invalid input before anything runs; the error of the first run if all failed, with its card, mode and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     measure(request, environment, None)
 }
@@ -392,13 +401,12 @@ fn measure(
         }
     }
     let total = cards.iter().map(of_card).sum();
-    let mut rows = Vec::with_capacity(total);
+    let mut points = Points::new(environment.progress, total);
     let mut failures = Vec::new();
-    (environment.progress)(0, total);
     for (Chosen { nic, card, modes }, handlers) in cards.iter().zip(&handlers) {
         for (&mode, handlers) in modes.iter().zip(handlers) {
             for &size in request.sizes.iter().filter(|&&size| has_size(card, mode, size)) {
-                let recorded = recorded.filter(|_| rows.is_empty());
+                let recorded = recorded.filter(|_| points.rows().is_empty());
                 let cluster = ClusterConfig {
                     topology,
                     flow_control,
@@ -425,27 +433,29 @@ fn measure(
                     recorded,
                     failures: RefCell::default(),
                 };
-                let row = match (benchmark, point.mode.posts_ahead()) {
-                    (Benchmark::Latency, _) if point.mode == Mode::Put => rdma::ping_pong(&point, &puts),
-                    (_, _) if point.mode == Mode::Put => rdma::windows(&point, &puts, benchmark),
-                    (Benchmark::Latency, true) => interfaces::ping_pong(&point),
-                    (Benchmark::Latency, false) => latency::measure(&point),
-                    (_, true) => interfaces::windows(&point, benchmark),
-                    (Benchmark::Bandwidth | Benchmark::MessageRate, false) => {
-                        stream::measure(&point, benchmark)
-                    }
-                };
-                let row = row.map_err(|error| at_point(error, &with_peer(nic, peer.as_ref()), mode, size))?;
-                rows.push(Row { nic: nic.clone(), mode: mode.name(), ..row });
-                failures.extend(point.failures.take().into_iter().map(|failure| PointFailure {
-                    nic: nic.clone(),
-                    point: point_name(mode, size),
-                    failure,
-                }));
-                (environment.progress)(rows.len(), total);
+                let place = || format!("{}, {}", with_peer(nic, peer.as_ref()), point_name(mode, size));
+                points.measure(place, || {
+                    let row = match (benchmark, point.mode.posts_ahead()) {
+                        (Benchmark::Latency, _) if point.mode == Mode::Put => rdma::ping_pong(&point, &puts),
+                        (_, _) if point.mode == Mode::Put => rdma::windows(&point, &puts, benchmark),
+                        (Benchmark::Latency, true) => interfaces::ping_pong(&point),
+                        (Benchmark::Latency, false) => latency::measure(&point),
+                        (_, true) => interfaces::windows(&point, benchmark),
+                        (Benchmark::Bandwidth | Benchmark::MessageRate, false) => {
+                            stream::measure(&point, benchmark)
+                        }
+                    }?;
+                    failures.extend(point.failures.take().into_iter().map(|failure| PointFailure {
+                        nic: nic.clone(),
+                        point: point_name(mode, size),
+                        failure,
+                    }));
+                    Ok(Row { nic: nic.clone(), mode: mode.name(), ..row })
+                });
             }
         }
     }
+    let (rows, failed_points) = points.finish()?;
     let manifest_of = |Chosen { nic, card, .. }: &Chosen| (nic.clone(), CardManifest::from(card));
     Ok(Report {
         benchmark,
@@ -466,6 +476,7 @@ fn measure(
             compiler: BTreeMap::new(),
         },
         rows,
+        failed_points,
         failures,
         handler_lines: printed.lines(),
     })
@@ -492,10 +503,6 @@ fn with_peer(nic: &str, peer: Option<&Card>) -> String {
         Some(peer) => format!("{nic} with {}", peer.listing.name),
         None => nic.to_owned(),
     }
-}
-
-fn at_point(error: Error, nic: &str, mode: Mode, size: u64) -> Error {
-    error.inside(&format!("{nic}, {}", point_name(mode, size)))
 }
 
 fn point_name(mode: Mode, size: u64) -> String {

@@ -4,7 +4,7 @@
 //! all; and the updates a second of the whole card with as many contexts on each microengine. Every update sets a new
 //! bit, and so makes two references, as in the NFComms paper.
 
-use super::{Sweep, load_cards};
+use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
 use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_apps::pcsa;
@@ -146,25 +146,24 @@ pub fn plan(request: &Request) -> Result<super::line_rate::Plan, Error> {
 /// Runs the benchmark. The compiled program is found under the keys of the [`plan`].
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, with its card and number of contexts.
+/// Invalid input before anything runs; the error of the first run if all failed, with its card and number of contexts.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.contexts.len();
-    let mut rows = Vec::with_capacity(total);
-    (environment.progress)(0, total);
+    let mut points = Points::new(environment.progress, total);
     for (nic, card) in &cards {
         let spec = card.processor(nic)?;
         let elf = environment.compiled.get(nic).ok_or_else(|| {
             Error::Input(format!("no compiled program for {nic}; compile what the plan names"))
         })?;
         for &contexts in &request.contexts {
-            let row = measure(nic, spec, elf, contexts, request.updates, environment);
-            rows.push(row.map_err(|error| error.inside(&format!("{nic}, {contexts} contexts")))?);
-            (environment.progress)(rows.len(), total);
+            let run = || measure(nic, spec, elf, contexts, request.updates, environment);
+            points.measure(|| format!("{nic}, {contexts} contexts"), run);
         }
     }
+    let (rows, failed_points) = points.finish()?;
     let manifest = Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
-    Ok(Report { benchmark: Benchmark::Pcsa, version: VERSION, manifest, rows })
+    Ok(Report { benchmark: Benchmark::Pcsa, version: VERSION, manifest, rows, failed_points })
 }
 
 fn measure(

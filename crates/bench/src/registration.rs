@@ -3,7 +3,7 @@
 //! A row has both for a size: the copy; and locking and translating the buffer's pages, with all further steps until
 //! the card can fetch it. The crossover is the smallest size from which on translating takes no longer.
 
-use super::load_cards;
+use super::{FailedPoint, Points, load_cards};
 use nicety::cards::Card;
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Manifest, VERSION};
 use nicety_types::Duration;
@@ -81,6 +81,9 @@ pub struct Report {
     pub manifest: Manifest,
     /// One row for each card and size.
     pub rows: Vec<Row>,
+    /// The points whose run failed, if any did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_points: Vec<FailedPoint>,
     /// One for each card.
     pub crossovers: Vec<Crossover>,
 }
@@ -118,33 +121,36 @@ impl Request {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, with its card and size.
+/// Invalid input before anything runs; the error of the first run if all failed, with its card and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let cards = request.resolve()?;
     let total = cards.len() * request.sizes.len();
-    let (mut rows, mut crossovers) = (Vec::with_capacity(total), Vec::new());
-    (environment.progress)(0, total);
+    let (mut points, mut crossovers) = (Points::new(environment.progress, total), Vec::new());
     for (nic, card) in &cards {
-        let at = |size| {
-            measure(card, size, environment).map_err(|error| error.inside(&format!("{nic}, {size} B")))
-        };
+        let place = |size| format!("{nic}, {size} B");
         for &size in &request.sizes {
-            let Costs { pages, copy, translate } = at(size)?;
-            let ns = |time: Duration| time.ps() as f64 / 1e3;
-            let (copy_ns, translate_ns) = (ns(copy), ns(translate));
-            rows.push(Row { nic: nic.clone(), size_bytes: size, pages, copy_ns, translate_ns });
-            (environment.progress)(rows.len(), total);
+            let run = || {
+                let Costs { pages, copy, translate } = measure(card, size, environment)?;
+                let ns = |time: Duration| time.ps() as f64 / 1e3;
+                let (copy_ns, translate_ns) = (ns(copy), ns(translate));
+                Ok(Row { nic: nic.clone(), size_bytes: size, pages, copy_ns, translate_ns })
+            };
+            points.measure(|| place(size), run);
         }
-        let pays = |size| at(size).map(|costs| costs.translate <= costs.copy);
-        let ends = (request.sizes.iter().min(), request.sizes.iter().max());
-        let crossover_bytes = match ends {
-            (Some(&least), Some(&most)) => crossover(least, most, pays)?,
-            _ => None,
+        let pays = |size| {
+            let costs = measure(card, size, environment).map_err(|error| error.inside(&place(size)))?;
+            Ok(costs.translate <= costs.copy)
         };
-        crossovers.push(Crossover { nic: nic.clone(), crossover_bytes });
+        let measured = points.rows().iter().filter(|row| row.nic == *nic).map(|row| row.size_bytes);
+        if let (Some(least), Some(most)) = (measured.clone().min(), measured.max()) {
+            let crossover_bytes = crossover(least, most, pays)?;
+            crossovers.push(Crossover { nic: nic.clone(), crossover_bytes });
+        }
     }
+    let (rows, failed_points) = points.finish()?;
     let manifest = Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
-    Ok(Report { benchmark: Benchmark::Registration, version: VERSION, manifest, rows, crossovers })
+    let benchmark = Benchmark::Registration;
+    Ok(Report { benchmark, version: VERSION, manifest, rows, failed_points, crossovers })
 }
 
 /// The smallest size from which on a condition holds; none if it does not hold at the largest.

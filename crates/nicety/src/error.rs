@@ -54,6 +54,19 @@ impl Error {
 }
 
 impl Error {
+    /// The name of the exception that Python has for it.
+    pub const fn python(&self) -> &'static str {
+        match self {
+            Error::Input(_) => "InputError",
+            Error::Program(_) | Error::Undelivered(_) => "RunError",
+            Error::System { .. } => "OSError",
+            Error::HandlerTrap(_) => "HandlerTrap",
+            Error::TimedOut(_) => "TimedOut",
+            Error::Deadlock(_) => "Deadlock",
+            Error::Interrupted => "KeyboardInterrupt",
+        }
+    }
+
     /// The error of a call on a channel.
     pub(crate) fn from_channel(what: &str, error: ChannelError) -> Error {
         use nicety_nic::nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};

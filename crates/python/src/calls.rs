@@ -7,6 +7,7 @@ use nicety::{Compiled, Environment};
 use nicety::{Error, LargeCluster, Logged, cards};
 use nicety_bench::{self as benches, Request, line_rate};
 use nicety_hpu::{Core, Image, bare};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::json;
@@ -251,9 +252,11 @@ pub fn measure<R: Serialize + Send + 'static>(
         }
     }
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
-    match raised {
-        Some(error) => Err(error),
-        None => {
+    match (raised, result) {
+        // A benchmark that Ctrl-C ended says so itself, beside the rows that it has.
+        (Some(error), Ok(_)) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        (Some(error), Err(_)) => Err(error),
+        (_, result) => {
             let (report, recording) = guarded(|| result)?;
             Ok((text(&report), recording.map(Recording)))
         }

@@ -12,6 +12,7 @@ from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import ChannelBenchmark, ChannelBenchReport, ChannelOptions, ChannelRow
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html
 
@@ -82,8 +83,7 @@ def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percent
         f"# {_MEANINGS[benchmark]}",
         f"# seed {report['seed']}, {_how_many(rows)}",
     ]
-    if report["manifest"].get("noise"):
-        lines.append(f"# noise {report['manifest']['noise']}")
+    lines += [f"# {note}" for note in circumstances(report["manifest"])]
     for title, (head, *body) in percentile_tables(report) if percentiles else channel_tables(report):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
     if breakdown:
@@ -104,7 +104,7 @@ def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]
         columns = list(dict.fromkeys(_way(row) for row in rows))
         cells = {(row["size_bytes"], _way(row)): _figure(row) for row in rows}
         sizes = list(dict.fromkeys(row["size_bytes"] for row in rows))
-        body = [[str(size), *(cells[size, column] for column in columns)] for size in sizes]
+        body = [[str(size), *(cells.get((size, column), "-") for column in columns)] for size in sizes]
         tables.append((title, [["Size", *columns], *body]))
     return tables
 
@@ -154,7 +154,13 @@ def channel_figure(report: ChannelBenchReport, *, breakdown: bool = False, perce
             )
         )
     title = "Latency of a message, acknowledgement included" if latency else "Payload of all processes together"
-    return figure_of(curves, title=title, x="Message size (B)", y=f"{'Latency' if latency else 'Bandwidth'} ({unit})")
+    return figure_of(
+        curves,
+        title=title,
+        notes=circumstances(report["manifest"]),
+        x="Message size (B)",
+        y=f"{'Latency' if latency else 'Bandwidth'} ({unit})",
+    )
 
 
 def _kind(row: ChannelRow) -> str:

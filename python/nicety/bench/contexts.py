@@ -11,6 +11,7 @@ from nicety.build.compiler import compiled
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import ContextOptions, ContextReport, ContextRow
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.html import table_html
 
@@ -54,6 +55,7 @@ def context_text(report: ContextReport) -> str:
         f"# {rows[0]['updates']} updates in all on one microengine, in cycles;",
         "# and updates a second of the whole card, with the Ethernet whose packets of 64 B they keep up with",
     ]
+    lines += [f"# {note}" for note in circumstances(report["manifest"])]
     for title, (head, *body) in context_tables(report):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
     return "\n".join(lines) + "\n"
@@ -98,4 +100,4 @@ def context_figure(report: ContextReport) -> Figure:
         curves.append(Curve(f"{nic}: all cycles", totals, colour=number))
         curves.append(Curve(f"{nic}: computing", computing, colour=number, style=1))
     title = f"{report['rows'][0]['updates']} updates in all on one microengine"
-    return figure_of(curves, title=title, x="Contexts", y="Cycles")
+    return figure_of(curves, title=title, notes=circumstances(report["manifest"]), x="Contexts", y="Cycles")

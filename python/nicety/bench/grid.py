@@ -7,12 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
-from nicety.bench.measured import Progress
+from nicety.bench.measured import Progress, reported
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import GridBenchmark, GridOptions, GridReport, GridRow
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +35,7 @@ def bench_grid(
         RunError: the run failed, for example because a value was wrong.
     """
     text = request_text(GridOptions, given, benchmark=benchmark)
-    return cast(GridReport, Shown(json.loads(_native.grid_bench(text, progress)), grid_html))
+    return cast(GridReport, reported(json.loads(_native.grid_bench(text, progress)), grid_html))
 
 
 def grid_html(report: GridReport) -> str:
@@ -59,9 +60,7 @@ def grid_text(report: GridReport) -> str:
         f"# seed {report['seed']}, {rows[0]['iterations']} iteration{'s' if rows[0]['iterations'] != 1 else ''} a size",
         f"# grid {manifest['grid']} on topology {manifest['topology']}: {rows[0]['nodes']} nodes",
     ]
-    if manifest.get("flow_control"):
-        lines.append(f"# flow control {manifest['flow_control']}")
-    lines += [f"# {what} {manifest[what]}" for what in ("noise", "faults") if manifest.get(what)]
+    lines += [f"# {note}" for note in circumstances({**manifest, "topology": "pair"})]
     for title, (head, *body) in grid_tables(report):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
     return "\n".join(lines) + "\n"
@@ -94,7 +93,7 @@ def _cells(row: GridRow) -> list[str]:
 def grid_figure(report: GridReport) -> Figure:
     """A report as a picture: the time of an iteration over the size; of an all-reduce, with its lower bound."""
     from nicety.show.axes import time_unit
-    from nicety.show.curves import circumstances, figure_of
+    from nicety.show.curves import figure_of
     from nicety.show.lines import Curve
 
     rows = report["rows"]
@@ -107,9 +106,7 @@ def grid_figure(report: GridReport) -> Figure:
         bounds = {row["size_bytes"]: row["lower_bound_ns"] / scale for row in own if "lower_bound_ns" in row}
         if bounds:
             curves.append(Curve(f"{nic}: least time on its link", bounds, colour=number, style=1))
-    around = ", ".join(
-        part for part in (f"grid {report['manifest']['grid']}", circumstances(report["manifest"])) if part
-    )
+    around = [f"grid {report['manifest']['grid']}", *circumstances(report["manifest"])]
     what = "Face" if report["benchmark"] == "halo" else "Vector"
-    title = f"{_TITLES[report['benchmark']]}, {around}"
-    return figure_of(curves, title=title, x=f"{what} (B)", y=f"Time of an iteration ({unit})")
+    title = f"{_TITLES[report['benchmark']]}: time of an iteration"
+    return figure_of(curves, title=title, notes=around, x=f"{what} (B)", y=f"Time of an iteration ({unit})")

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
-from nicety.bench.measured import Progress
+from nicety.bench.measured import Progress, reported
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import (
@@ -16,8 +16,9 @@ from nicety.shared.types import (
     RegistrationOptions,
     RegistrationReport,
 )
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +36,7 @@ def bench_registration(*, progress: Progress | None = None, **given: Unpack[Regi
         InputError: a card that does not register memory, a size that it cannot, an override that cannot be.
     """
     report = json.loads(_native.registration_bench(request_text(RegistrationOptions, given), progress))
-    return cast(RegistrationReport, Shown(report, interface_html))
+    return cast(RegistrationReport, reported(report, interface_html))
 
 
 @checked
@@ -50,7 +51,7 @@ def bench_fairness(*, progress: Progress | None = None, **given: Unpack[Fairness
         InputError: a card without interfaces for processes, or for so many; an override that cannot be.
     """
     report = json.loads(_native.fairness_bench(request_text(FairnessOptions, given), progress))
-    return cast(FairnessReport, Shown(report, interface_html))
+    return cast(FairnessReport, reported(report, interface_html))
 
 
 def interface_html(report: RegistrationReport | FairnessReport) -> str:
@@ -68,11 +69,13 @@ def interface_text(report: RegistrationReport | FairnessReport) -> str:
         about = f"{rows[0]['messages']} messages of {rows[0]['size_bytes']} B each" if rows else "messages"
         head = ["Fairness", f"processes that send {about} at once to processes of another host"]
     lines = [f"# nicety {head[0]} Test v{report['version']}", f"# {head[1]}"]
+    lines += [f"# {note}" for note in circumstances(report["manifest"])]
     for title, (columns, *body) in interface_tables(report):
         lines += ["", f"# {title}", *align([[f"# {columns[0]}", *columns[1:]], *body], range(1, len(columns)))]
     if report["benchmark"] == "registration":
         lines.append("")
-        lines += [_crossover(one["nic"], one["crossover_bytes"]) for one in report["crossovers"]]
+        least = min(row["size_bytes"] for row in report["rows"])
+        lines += [_crossover(one["nic"], one["crossover_bytes"], least) for one in report["crossovers"]]
     return "\n".join(lines) + "\n"
 
 
@@ -114,9 +117,11 @@ def interface_tables(report: RegistrationReport | FairnessReport) -> list[tuple[
     ]
 
 
-def _crossover(nic: str, size: int | None) -> str:
+def _crossover(nic: str, size: int | None, least: int) -> str:
     if size is None:
-        return f"# {nic}: copying is faster at every size"
+        return f"# {nic}: copying is faster at every size measured"
+    if size == least:
+        return f"# {nic}: translating takes no longer at every size measured"
     return f"# {nic}: translating takes no longer from {size} B on"
 
 
@@ -126,7 +131,7 @@ def interface_figure(report: RegistrationReport | FairnessReport) -> Figure:
     from nicety.show.curves import figure_of
     from nicety.show.lines import Curve
 
-    curves = []
+    curves, notes = [], circumstances(report["manifest"])
     if report["benchmark"] == "registration":
         scale, unit = time_unit(max(max(row["copy_ns"], row["translate_ns"]) for row in report["rows"]))
         for number, nic in enumerate(dict.fromkeys(row["nic"] for row in report["rows"])):
@@ -135,11 +140,13 @@ def interface_figure(report: RegistrationReport | FairnessReport) -> Figure:
             translations = {row["size_bytes"]: row["translate_ns"] / scale for row in rows}
             curves.append(Curve(f"{nic}: copy", copies, colour=number))
             curves.append(Curve(f"{nic}: translate", translations, colour=number, style=1))
-        return figure_of(curves, title="Copy, or lock and translate", x="Message size (B)", y=f"Time of a CPU ({unit})")
+        title = "Copy, or lock and translate"
+        return figure_of(curves, title=title, notes=notes, x="Message size (B)", y=f"Time of a CPU ({unit})")
     for number, nic in enumerate(dict.fromkeys(row["nic"] for row in report["rows"])):
         shares = [row for row in report["rows"] if row["nic"] == nic]
         least = {row["processes"]: row["process_min_bytes_per_s"] / 1e6 for row in shares}
         most = {row["processes"]: row["process_max_bytes_per_s"] / 1e6 for row in shares}
         curves.append(Curve(f"{nic}: the least that one gets", least, colour=number))
         curves.append(Curve(f"{nic}: the most", most, colour=number, style=1))
-    return figure_of(curves, title="Bandwidth of each of many processes", x="Processes", y="Bandwidth (MB/s)")
+    title = "Bandwidth of each of many processes"
+    return figure_of(curves, title=title, notes=notes, x="Processes", y="Bandwidth (MB/s)")

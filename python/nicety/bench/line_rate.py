@@ -27,6 +27,7 @@ from nicety.shared.types import (
     ProgramManifest,
     SourceManifest,
 )
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.html import table_html
 
@@ -142,6 +143,7 @@ def line_rate_text(report: LineRateReport) -> str:
         f"# packets as fast as the wire carries them, {each} to a message",
         f"# seed {report['seed']}, {counts[0]} packets a size",
     ]
+    lines += [f"# {note}" for note in circumstances(report["manifest"])]
     for nic in distinct(row["nic"] for row in rows):
         own = [row for row in rows if row["nic"] == nic]
         for title, (head, *body) in tables_of(nic, own):
@@ -327,7 +329,9 @@ def line_rate_figure(report: LineRateReport) -> Figure:
             for number, (nic, text) in enumerate(budgets.items())
         ]
     title = "Line-rate check: handler time a packet, and the most it may be"
-    return figure_of(curves, title=title, x="Packet size (B)", y=f"Time a packet ({unit})")
+    return figure_of(
+        curves, title=title, notes=circumstances(report["manifest"]), x="Packet size (B)", y=f"Time a packet ({unit})"
+    )
 
 
 def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from nicety.program.failures import require_points
 from nicety.shared.checks import Place
 from nicety.show.html import Shown
 
@@ -51,4 +52,15 @@ def measured(
         write_trace(recording, trace, scale=trace_scale)
     report = json.loads(text)
     report["manifest"]["compiler"] = {key: manifest for key, (_, manifest) in built.items()}
-    return Shown(report, html)
+    return reported(report, html)
+
+
+def reported(report: dict[str, Any], html: Callable[[Any], str]) -> Shown:
+    """A report for a notebook.
+
+    Raises:
+        RunError: where some of its points failed, of the first one's kind; its `report` has the others' rows.
+    """
+    shown = Shown(report, html)
+    require_points(shown)
+    return shown

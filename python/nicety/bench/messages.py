@@ -13,15 +13,14 @@ from nicety.bench.measured import Progress, Scale, measured
 from nicety.build.compiler import compiled
 from nicety.program.failures import Allowed, allowed, require_report
 from nicety.shared.checks import Place
-from nicety.shared.faults import faults_line
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import Flow, MessagesBenchmark, MessagesOptions, Report, Row
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, distinct, fixed, merged_order
 from nicety.show.html import table_html
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -137,27 +136,16 @@ def _iterations(rows: Sequence[Row]) -> str:
 
 
 def _circumstances(report: Report) -> list[str]:
-    """Pattern, topology, flow control, noise and faults, where they are not the usual ones."""
-    manifest = report["manifest"]
-    pattern, topology = manifest.get("pattern", "pair"), manifest.get("topology", "pair")
-    lines = []
-    if "peer" in manifest:
-        lines.append(f"# the other hosts have card {manifest['peer']['nic']}")
+    """What is not as usual, with a pattern's meaning."""
+    pattern = report["manifest"].get("pattern", "pair")
+    lines = circumstances({**report["manifest"], "pattern": "pair"})
     if pattern == "bidirectional":
-        lines.append("# bidirectional: ranks 0 and 1 send to each other at once; figures are of both together")
+        lines.append("bidirectional: ranks 0 and 1 send to each other at once; figures are of both together")
     elif pattern != "pair":
         senders = int(pattern.partition(":")[2])
         who = f"ranks 0 to {senders - 1} send" if senders > 1 else "rank 0 sends"
-        lines.append(f"# {pattern}: {who} to rank {senders} at once; figures are of all together")
-    if topology != "pair":
-        lines.append(f"# topology {topology}")
-    if manifest.get("flow_control"):
-        lines.append(f"# flow control {manifest['flow_control']}")
-    if manifest.get("noise"):
-        lines.append(f"# noise {manifest['noise']}")
-    if manifest.get("faults"):
-        lines.append(f"# faults {faults_line(manifest['faults'])}")
-    return lines
+        lines.append(f"{pattern}: {who} to rank {senders} at once; figures are of all together")
+    return [f"# {line}" for line in lines]
 
 
 def figure_tables(report: Report) -> list[_Table]:
@@ -273,7 +261,7 @@ def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool 
     """
     import matplotlib as mpl
 
-    from nicety.show.axes import RC, empty_figure, size_axis, time_unit, value_axis
+    from nicety.show.axes import RC, empty_figure, set_titles, size_axis, time_unit, value_axis
     from nicety.show.bars import stages_figure
     from nicety.show.curves import mode_lines, spread_of
 
@@ -297,27 +285,9 @@ def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool 
         value_axis(axes, [*values, *(end for row in rows for end in spread(row))] if percentiles else values, label)
         mode_lines(axes, rows, "size_bytes", value, spread=spread if percentiles else None)
         size_axis(axes, sorted({row["size_bytes"] for row in rows}))
-        _titles(axes, report, ["thin: minimum to maximum, thick: median to p99"] if percentiles else [])
+        whiskers = ["thin: minimum to maximum, thick: median to p99"] if percentiles else []
+        set_titles(axes, _FIGURE_TITLES[report["benchmark"]], [*circumstances(report["manifest"]), *whiskers])
     return figure
-
-
-def _titles(axes: Axes, report: Report, notes: Sequence[str]) -> None:
-    """The benchmark's title, and in a smaller line the circumstances that are not the usual ones, and notes."""
-    from nicety.show.curves import circumstances
-
-    around = ", ".join(part for part in (circumstances(report["manifest"]), *notes) if part)
-    axes.set_title(_FIGURE_TITLES[report["benchmark"]], loc="left", fontsize=10, pad=19 if around else 6)
-    if around:
-        axes.annotate(
-            around,
-            (0, 1),
-            (0, 6),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontsize=8,
-            color="#444444",
-            annotation_clip=False,
-        ).set_in_layout(False)
 
 
 def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
-from nicety.bench.measured import Progress
+from nicety.bench.measured import Progress, reported
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import (
@@ -18,8 +18,9 @@ from nicety.shared.types import (
     StreamOptions,
     StreamReport,
 )
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +39,7 @@ def bench_stream(*, progress: Progress | None = None, **given: Unpack[StreamOpti
         RunError: the run failed, for example because a connection timed out.
     """
     report = json.loads(_native.stream_bench(request_text(StreamOptions, given), progress))
-    return cast(StreamReport, Shown(report, socket_html))
+    return cast(StreamReport, reported(report, socket_html))
 
 
 @checked
@@ -54,7 +55,7 @@ def bench_request_response(*, progress: Progress | None = None, **given: Unpack[
         RunError: the run failed, for example because a connection timed out.
     """
     report = json.loads(_native.exchange_bench(request_text(ExchangeOptions, given), progress))
-    return cast(ExchangeReport, Shown(report, socket_html))
+    return cast(ExchangeReport, reported(report, socket_html))
 
 
 def socket_html(report: StreamReport | ExchangeReport) -> str:
@@ -63,13 +64,27 @@ def socket_html(report: StreamReport | ExchangeReport) -> str:
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in socket_tables(report))
 
 
+_TITLES = {"stream": "Stream", "request-response": "Request/Response"}
+
+
 def socket_text(report: StreamReport | ExchangeReport) -> str:
     """A report as text: a table for each card and axis, and the CPU time of a packet by function group."""
-    title = "Stream" if report["benchmark"] == "stream" else "Request/Response"
-    lines = [f"# nicety {title} Test v{report['version']}", *_about(report)]
+    lines = [f"# nicety {_TITLES[report['benchmark']]} Test v{report['version']}", *_about(report)]
     for title, (head, *body) in [*socket_tables(report), *_breakdowns(report)]:
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    if report["benchmark"] != "stream":
+        lines += _late(cast(ExchangeReport, report))
     return "\n".join(lines) + "\n"
+
+
+def _late(report: ExchangeReport) -> list[str]:
+    """Where requests that no figure has took longer than those that all figures have."""
+    return [
+        f"# {row['nic']}, {row['connections']} connections: {row['late_requests']} requests had no reply at the end; "
+        f"one of them took {fixed(row['late_max_ns'] / 1e3, 2)} us, and is in none of the figures"
+        for row in report["rows"]
+        if row.get("late_max_ns", 0) > row["max_ns"]
+    ]
 
 
 def _about(report: StreamReport | ExchangeReport) -> list[str]:
@@ -83,10 +98,12 @@ def _about(report: StreamReport | ExchangeReport) -> list[str]:
         think = f", after {row['think_ns'] / 1e3:g} us of thought" if row["think_ns"] else ""
         what = f"requests of {row['size_bytes']} B to rank 0, replies of {row['reply_bytes']} B{think}; {peer}"
     lines = [f"# {what}", f"# seed {report['seed']}, {times}; a packet's costs are rank 0's"]
-    return [
-        *lines,
-        *(f"# {name.replace('_', ' ')} {manifest[name]}" for name in ("flow_control", "faults") if manifest.get(name)),
-    ]
+    return [*lines, *(f"# {note}" for note in _around(report))]
+
+
+def _around(report: StreamReport | ExchangeReport) -> list[str]:
+    """What is not as usual; the peer stands elsewhere."""
+    return circumstances({key: value for key, value in report["manifest"].items() if key != "peer"})
 
 
 _AXES = {"io_size_bytes": "Call (B)", "connections": "Connections", "cpus": "CPUs"}
@@ -177,7 +194,7 @@ def socket_figure(report: StreamReport | ExchangeReport) -> Figure:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from nicety.show.axes import RC, size_axis, value_axis
+    from nicety.show.axes import RC, set_figure_titles, size_axis, value_axis
     from nicety.show.lines import Curve, draw
 
     panels: list[tuple[str, str, list[tuple[str, dict[int, float]]]]] = []
@@ -205,5 +222,7 @@ def socket_figure(report: StreamReport | ExchangeReport) -> Figure:
             handles = draw(place, lines)
             size_axis(place, sorted({size for _, points in curves for size in points}))
             place.set_xlabel(x)
+        what, *notes = [line.removeprefix("# ") for line in _about(report)]
+        set_figure_titles(figure, f"{_TITLES[report['benchmark']]}: {what}", notes)
         figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside lower left", ncols=2)
     return figure

@@ -7,12 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
-from nicety.bench.measured import Progress
+from nicety.bench.measured import Progress, reported
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import Saturation, TorusOptions, TorusReport, TorusRow
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
-from nicety.show.html import Shown, table_html
+from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ def bench_torus(*, progress: Progress | None = None, **given: Unpack[TorusOption
         RunError: the run failed: a deadlock, a packet that was lost.
     """
     report = json.loads(_native.torus_bench(request_text(TorusOptions, given), progress))
-    return cast(TorusReport, Shown(report, torus_html))
+    return cast(TorusReport, reported(report, torus_html))
 
 
 def torus_html(report: TorusReport) -> str:
@@ -50,11 +51,17 @@ def torus_text(report: TorusReport) -> str:
         f"# random packets of {manifest['packet_bytes']} B on {manifest['topology']}, {manifest['nodes']} nodes",
         f"# seed {report['seed']}, {times}; loads are fractions of a link's bandwidth",
     ]
+    lines += [f"# {note}" for note in _around(report)]
     for (title, (head, *body)), one in zip(torus_tables(report), report["saturation"], strict=True):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
         rows = _rows_of(report, one)
         lines += [f"# {_saturation(one)}", *_short(report, one, rows), *_undelivered(rows)]
     return "\n".join(lines) + "\n"
+
+
+def _around(report: TorusReport) -> list[str]:
+    """What is not as usual; the topology stands elsewhere."""
+    return circumstances({**report["manifest"], "topology": "pair"})
 
 
 def torus_tables(report: TorusReport) -> list[tuple[str, list[list[str]]]]:
@@ -132,7 +139,7 @@ def torus_figure(report: TorusReport) -> Figure:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from nicety.show.axes import RC, time_unit, value_axis
+    from nicety.show.axes import RC, set_figure_titles, time_unit, value_axis
     from nicety.show.lines import COLOURS, Curve, draw
 
     rows = report["rows"]
@@ -161,9 +168,8 @@ def torus_figure(report: TorusReport) -> Figure:
                 right.axhline(one["saturation_fraction"], color=COLOURS[number % len(COLOURS)], linestyle=":", zorder=1)
         for axes in (left, right):
             _load_axis(axes)
-        left.set_title(
-            f"{report['manifest']['topology']}, {report['manifest']['packet_bytes']} B", loc="left", fontsize=10
-        )
+        what = f"Random packets of {report['manifest']['packet_bytes']} B on {report['manifest']['topology']}"
+        set_figure_titles(figure, what, _around(report))
         right.set_title("dotted: saturation, by the loads of links", loc="left", fontsize=8)
         figure.legend(handles=handles, frameon=False, fontsize=8, loc="outside lower left", ncols=2)
     return figure

@@ -11,21 +11,22 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 from nicety.cli.streams import can_write
-from nicety.errors import RunError
+from nicety.errors import Error, RunError
 from nicety.program.failures import HandlerFailure
 from nicety.shared.text import printable_json, printable_text
 
 R = TypeVar("R")
 
 
-def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple[R, HandlerFailure | None]:
-    """A report, and what failed in the run where the report is whole all the same."""
+def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple[R, BaseException | None]:
+    """A report, and the error of what failed in it, such as some of its points."""
     try:
         return act(*arguments, **options), None
-    except HandlerFailure as failure:
-        if failure.report is None:
+    except (Error, KeyboardInterrupt) as failure:
+        report = getattr(failure, "report", None)
+        if report is None:
             raise
-        return cast(R, failure.report), failure
+        return cast(R, report), failure
 
 
 _printed: list[Any] = []

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from nicety.errors import Error, HandlerTrap, InputError
+from nicety import errors
+from nicety.errors import Error, HandlerTrap, InputError, RunError
 from nicety.program.reports import told
-
-if TYPE_CHECKING:
-    from nicety.program.run import Run
 
 if TYPE_CHECKING:
     from nicety.program.run import Run
@@ -71,6 +69,28 @@ def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
         points = [", ".join([each["nic"], *([each["point"]] if "point" in each else [])]) for each in failed]
         lines = [f"{at}: rank {each['rank']}: {told(each)}" for at, each in zip(points, failed, strict=True)]
         raise HandlerFailure(_text(lines, failed), failed, report=report)
+
+
+def require_points(report: Mapping[str, Any]) -> None:
+    """The same of a report some of whose points failed, and have no row.
+
+    Raises:
+        RunError: of the kind of the first that failed; its `report` is the report.
+        InputError: where that is one.
+        KeyboardInterrupt: where the rest was interrupted; with a `report`, too.
+    """
+    points = report.get("failed_points")
+    if not points:
+        return
+    ended = points[-1]["kind"] == "KeyboardInterrupt"
+    error: BaseException = KeyboardInterrupt()
+    if not ended:
+        lines = [f"{each['point']}: {each['text']}" for each in points[:_LISTED]]
+        if len(points) > _LISTED:
+            lines.append(f"and {len(points) - _LISTED} more points")
+        error = getattr(errors, points[0]["kind"], RunError)("\n".join(lines))
+    vars(error)["report"] = report
+    raise error
 
 
 def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:

@@ -24,16 +24,16 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from nicety import _native
 from nicety.errors import Error, InputError, RunError
 from nicety.program.cluster import Cluster
-from nicety.program.failures import Allowed, allowed, require_report, retold
+from nicety.program.failures import Allowed, allowed, require_points, require_report, retold
 from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
 from nicety.program.reports import transport_of
@@ -43,6 +43,7 @@ from nicety.shared.options import asked
 from nicety.shared.reports import ChannelReport, PortalsReport
 from nicety.shared.requests import ProgramOptions
 from nicety.shared.typed import checked
+from nicety.shared.types import FailedPoint
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.tables import csv_rows, flatten
 
@@ -57,7 +58,8 @@ class ProgramReport(TypedDict):
     how many messages a card dropped, and what the first was. `frames_lost` is the same of frames of a port: `unclaimed`
     were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is what
     handlers asked of a card and it refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed,
-    `shown` and `left_out`. All of them name card and rank.
+    `shown` and `left_out`. All of them name card and rank. `failed_points` has the cards whose run ended with an error,
+    and have no row, where others have.
     """
 
     program: str
@@ -70,6 +72,7 @@ class ProgramReport(TypedDict):
     frames_lost: list[dict[str, Any]]
     refused_commands: list[dict[str, Any]]
     handler_lines: list[dict[str, Any]]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 _OF_CARDS = ("failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines")
@@ -85,6 +88,48 @@ class _File:
     nodes: int
     topology: str
     allowed: frozenset[str]
+
+
+@dataclass
+class _Runs:
+    """The runs on cards, one after the other.
+
+    Attributes:
+        network: options of the network whose effects rows have.
+        rows: of all cards.
+        of_cards: notes beside them, by the names of `_OF_CARDS`.
+        failed: errors by card.
+    """
+
+    network: Mapping[str, str]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    of_cards: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in _OF_CARDS})
+    failed: dict[str, BaseException] = field(default_factory=dict)
+
+    def add(self, nic: str, cluster: Cluster, programs: Program | Mapping[int, Program]) -> Run | None:
+        """Run on a card, unless an earlier run was interrupted; none where the run failed."""
+        if any(isinstance(error, KeyboardInterrupt) for error in self.failed.values()):
+            return None
+        try:
+            with _explained(nic):
+                run = cluster.run(programs)
+        except (Error, KeyboardInterrupt) as error:
+            self.failed[nic] = error
+            return None
+        of_network = _network(run, self.network)
+        self.rows += [row | of_network for row in _rows(nic, run)]
+        for kind, found in _of_cards(nic, run).items():
+            self.of_cards[kind] += found
+        return run
+
+    def failed_points(self) -> list[FailedPoint]:
+        """The cards without a row; where none has any, the first one's error is raised."""
+        if self.failed and not self.rows:
+            raise next(iter(self.failed.values()))
+        return [
+            {"point": nic, "kind": type(error).__name__, "text": str(error).removeprefix(f"{nic}: ")}
+            for nic, error in self.failed.items()
+        ]
 
 
 @checked
@@ -128,8 +173,7 @@ def run_program(
     kinds = allowed(allow_failures)
     path = Path(path)
     source = _read(path)
-    rows: list[dict[str, Any]] = []
-    of_cards: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
+    runs = _Runs(network)
     with _loaded(path, source, arguments) as module:
         file = _definitions(path, module, options["nodes"], options["topology"])
         if not cards:
@@ -151,13 +195,8 @@ def run_program(
         for done, (name, cluster) in enumerate(zip(called, clusters, strict=True)):
             if progress is not None:
                 progress(done, len(called), name)
-            with _explained(name):
-                run = cluster.run(file.programs)
-            of_network = _network(run, network)
-            rows += [row | of_network for row in _rows(name, run)]
-            for kind, found in _of_cards(name, run).items():
-                of_cards[kind] += found
-            if trace is not None:
+            run = runs.add(name, cluster, file.programs)
+            if run is not None and trace is not None:
                 run.trace(trace, scale=trace_scale)
     report: ProgramReport = {
         "program": str(path),
@@ -173,13 +212,16 @@ def run_program(
             "noise": options["noise"],
             **network,
         },
-        "rows": rows,
-        "failures": of_cards["failures"],
-        "messages_dropped": of_cards["messages_dropped"],
-        "frames_lost": of_cards["frames_lost"],
-        "refused_commands": of_cards["refused_commands"],
-        "handler_lines": of_cards["handler_lines"],
+        "rows": runs.rows,
+        "failures": runs.of_cards["failures"],
+        "messages_dropped": runs.of_cards["messages_dropped"],
+        "frames_lost": runs.of_cards["frames_lost"],
+        "refused_commands": runs.of_cards["refused_commands"],
+        "handler_lines": runs.of_cards["handler_lines"],
     }
+    if failed := runs.failed_points():
+        report["failed_points"] = failed
+    require_points(report)
     require_report(report, kinds | file.allowed)
     return report
 

@@ -233,6 +233,7 @@ class ExchangeRow(TypedDict):
         p99_ns: The 99th percentile, by nearest rank.
         p999_ns: The 99.9th percentile.
         max_ns: The longest.
+        late_requests: Requests without a reply at the end of the measured time; they are in none of these figures.
         cpu_ns_per_request: CPU time of the server a request.
         cpus: CPUs of the server's operating system.
         cpu_utilisation: The share of the time of all its CPUs in which they worked.
@@ -250,6 +251,7 @@ class ExchangeRow(TypedDict):
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
         packets: The packets: frames that rank 0's card received, or sent where it transmits.
         verified: Whether every byte that came was checked, and was right.
+        late_max_ns: The longest that the reply to one of them took.
     """
 
     nic: str
@@ -265,6 +267,7 @@ class ExchangeRow(TypedDict):
     p99_ns: float
     p999_ns: float
     max_ns: float
+    late_requests: int
     cpu_ns_per_request: float
     cpus: int
     cpu_utilisation: float
@@ -281,6 +284,22 @@ class ExchangeRow(TypedDict):
     dropped: int
     packets: int
     verified: bool
+    late_max_ns: NotRequired[float]
+
+
+class FailedPoint(TypedDict):
+    """A point of a benchmark whose run failed, so that it has no row.
+
+    Attributes:
+        point: The card and the point.
+        kind: The exception that Python has for the error, such as `RunError` or `Deadlock`; `KeyboardInterrupt`, the
+            benchmark was interrupted there.
+        text: The error.
+    """
+
+    point: str
+    kind: str
+    text: str
 
 
 class FairnessRow(TypedDict):
@@ -1056,6 +1075,7 @@ class Report(TypedDict):
         rows: One row for each point of the benchmark, such as card, mode and size.
         failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
             allowed, the benchmark has failed.
+        failed_points: The points whose run failed, if any did.
         handler_lines: Lines that handlers printed, if they printed any.
     """
 
@@ -1065,6 +1085,7 @@ class Report(TypedDict):
     manifest: MessagesManifest
     rows: list[Row]
     failures: list[PointFailure]
+    failed_points: NotRequired[list[FailedPoint]]
     handler_lines: NotRequired[HandlerLines]
 
 
@@ -1079,6 +1100,7 @@ class LineRateReport(TypedDict):
         rows: One row for each point of the benchmark, such as card, mode and size.
         failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
             allowed, the benchmark has failed.
+        failed_points: The points whose run failed, if any did.
         handler_lines: Lines that handlers printed, if they printed any.
     """
 
@@ -1088,6 +1110,7 @@ class LineRateReport(TypedDict):
     manifest: Manifest
     rows: list[LineRateRow]
     failures: list[PointFailure]
+    failed_points: NotRequired[list[FailedPoint]]
     handler_lines: NotRequired[HandlerLines]
 
 
@@ -1102,6 +1125,7 @@ class ChannelBenchReport(TypedDict):
         rows: One row for each point of the benchmark, such as card, mode and size.
         failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
             allowed, the benchmark has failed.
+        failed_points: The points whose run failed, if any did.
         handler_lines: Lines that handlers printed, if they printed any.
     """
 
@@ -1111,6 +1135,7 @@ class ChannelBenchReport(TypedDict):
     manifest: ChannelManifest
     rows: list[ChannelRow]
     failures: list[PointFailure]
+    failed_points: NotRequired[list[FailedPoint]]
     handler_lines: NotRequired[HandlerLines]
 
 
@@ -1123,6 +1148,7 @@ class RegistrationReport(TypedDict):
         manifest: The inputs.
         rows: One row for each card and size.
         crossovers: One for each card.
+        failed_points: The points whose run failed, if any did.
     """
 
     benchmark: Literal["registration"]
@@ -1130,6 +1156,7 @@ class RegistrationReport(TypedDict):
     manifest: Manifest
     rows: list[RegistrationRow]
     crossovers: list[Crossover]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class FairnessReport(TypedDict):
@@ -1140,12 +1167,14 @@ class FairnessReport(TypedDict):
         version: The version of nicety.
         manifest: The inputs.
         rows: One row for each point of the benchmark.
+        failed_points: The points whose run failed, if any did.
     """
 
     benchmark: Literal["fairness"]
     version: str
     manifest: Manifest
     rows: list[FairnessRow]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class GridReport(TypedDict):
@@ -1157,6 +1186,7 @@ class GridReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each card and size.
+        failed_points: The points whose run failed, if any did.
     """
 
     benchmark: GridBenchmark
@@ -1164,6 +1194,7 @@ class GridReport(TypedDict):
     seed: int
     manifest: GridManifest
     rows: list[GridRow]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class TorusReport(TypedDict):
@@ -1176,6 +1207,7 @@ class TorusReport(TypedDict):
         manifest: The inputs.
         rows: One row for each card, pattern and load.
         saturation: One for each card and pattern.
+        failed_points: The points whose run failed, if any did.
     """
 
     benchmark: Literal["torus"]
@@ -1184,6 +1216,7 @@ class TorusReport(TypedDict):
     manifest: TorusManifest
     rows: list[TorusRow]
     saturation: list[Saturation]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class StreamReport(TypedDict):
@@ -1195,6 +1228,7 @@ class StreamReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each card and point.
+        failed_points: The points whose run failed, if any did.
     """
 
     benchmark: SocketsBenchmark
@@ -1202,6 +1236,7 @@ class StreamReport(TypedDict):
     seed: int
     manifest: SocketsManifest
     rows: list[StreamRow]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class ExchangeReport(TypedDict):
@@ -1213,6 +1248,7 @@ class ExchangeReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each card and point.
+        failed_points: The points whose run failed, if any did.
     """
 
     benchmark: SocketsBenchmark
@@ -1220,6 +1256,7 @@ class ExchangeReport(TypedDict):
     seed: int
     manifest: SocketsManifest
     rows: list[ExchangeRow]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class ContextReport(TypedDict):
@@ -1230,12 +1267,14 @@ class ContextReport(TypedDict):
         version: The version of nicety.
         manifest: The inputs.
         rows: One row for each point of the benchmark.
+        failed_points: The points whose run failed, if any did.
     """
 
     benchmark: Literal["pcsa"]
     version: str
     manifest: Manifest
     rows: list[ContextRow]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class CountReport(TypedDict):

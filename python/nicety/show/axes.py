@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,38 @@ def empty_figure(width: float, height: float) -> tuple[Figure, Axes]:
         axes = figure.add_subplot()
     axes.set_axisbelow(True)
     return figure, axes
+
+
+# Letters of notes that have room in a line, for each inch of a picture.
+_LETTERS = 13
+
+
+def set_titles(axes: Axes, title: str, notes: Sequence[str]) -> None:
+    """A picture's title, and notes below it in smaller letters."""
+    figure = axes.get_figure(root=True)
+    lines = _note_lines(figure.get_size_inches()[0], notes) if figure else []
+    axes.set_title(title, loc="left", fontsize=10, pad=6 + 13 * len(lines))
+    if lines:
+        axes.annotate(
+            "\n".join(lines),
+            (0, 1),
+            (0, 6),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=8,
+            color="#444444",
+            annotation_clip=False,
+        ).set_in_layout(False)
+
+
+def set_figure_titles(figure: Figure, title: str, notes: Sequence[str]) -> None:
+    """The title of a picture with several axes, and notes below it."""
+    lines = _note_lines(figure.get_size_inches()[0], notes)
+    figure.suptitle("\n".join([title, *lines]), x=0.01, ha="left", fontsize=10)
+
+
+def _note_lines(width: float, notes: Sequence[str]) -> list[str]:
+    return textwrap.wrap(", ".join(note for note in notes if note), round(width * _LETTERS))
 
 
 def size_text(size: float) -> str:

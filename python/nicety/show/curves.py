@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
-from nicety.show.axes import RC, empty_figure, size_axis, value_axis
+from nicety.show.axes import RC, empty_figure, set_titles, size_axis, value_axis
 from nicety.show.lines import Curve, draw
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
-    """Curves over sizes."""
+def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str, notes: Sequence[str] = ()) -> Figure:
+    """Curves over sizes, below a title and notes."""
     figure, axes = empty_figure(7.2, 4.4)
     with mpl.rc_context(RC):
         value_axis(axes, [value for curve in curves for value in curve.points.values()], y)
@@ -24,7 +24,7 @@ def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str) -> Figure:
         measured = [curve for curve in curves if curve.marked] or curves
         size_axis(axes, sorted({size for curve in measured for size in curve.points}))
         axes.set_xlabel(x)
-        axes.set_title(title, loc="left", fontsize=10)
+        set_titles(axes, title, notes)
         axes.legend(
             handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.14), handlelength=3.2
         )
@@ -73,14 +73,3 @@ def mode_lines(
             fontsize=8,
             handlelength=3.2,
         )
-
-
-def circumstances(manifest: Mapping[str, Any]) -> str:
-    """Peer, pattern, topology, flow control and noise of a report's manifest, where they are not the usual ones."""
-    parts = [f"the other hosts have {manifest['peer']['nic']}"] if "peer" in manifest else []
-    parts += [manifest[key] for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
-    if manifest.get("flow_control"):
-        parts.append(f"flow control {manifest['flow_control']}")
-    if manifest.get("noise"):
-        parts.append(f"noise {manifest['noise']}")
-    return ", ".join(parts)

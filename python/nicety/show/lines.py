@@ -19,8 +19,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
 _WIDTH = 1.3
-# Where curves coincide they are striped; the length of a stripe in widths of the line.
-_STRIPE = 4
+_MARKER = 5
+# Where curves coincide, each has so much more of width, and of its markers, than the one on top of it.
+_WIDER = 1.8
+_LARGER = 2.5
 # From which part of an axis on two points are seen as two.
 _CLOSE = 0.012
 
@@ -58,7 +60,7 @@ class Curve:
         return {
             "color": colour,
             "marker": _MARKERS[marker % len(_MARKERS)] if self.marked else "",
-            "markersize": 5,
+            "markersize": _MARKER,
             "markerfacecolor": colour if filled else "white",
         }
 
@@ -70,16 +72,7 @@ def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
     for number, (curve, groups) in enumerate(zip(curves, together, strict=True)):
         look, style = curve.look, _STYLES[curve.style % len(_STYLES)]
         _segments(axes, number, curve, groups, style)
-        axes.plot(
-            list(curve.points),
-            list(curve.points.values()),
-            label=curve.label,
-            linestyle="none",
-            markevery=_turns(number, groups),
-            clip_on=False,
-            zorder=4,
-            **look,
-        )
+        _markers(axes, number, curve, groups)
         if curve.spread:
             _whiskers(axes, curve, look["color"])
         if curve.crossed:
@@ -108,32 +101,40 @@ def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> lis
 
 
 def _segments(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]], style: Any) -> None:
-    """Draw a curve's lines: in its own style where it is alone, in stripes where it coincides with others."""
+    """Draw a curve's lines: the wider, the more curves that coincide with it lie on top."""
     ends = list(pairwise(zip(curve.points.items(), together, strict=True)))
     shared = [tuple(sorted(set(begin) & set(end))) for (_, begin), (_, end) in ends]
-    paths, styles = [], []
+    paths, widths = [], []
     for others, parts in groupby(zip(shared, ends, strict=True), key=lambda part: part[0]):
         run = [(begin[0], end[0]) for _, (begin, end) in parts]
         paths.append([run[0][0], *(end for _, end in run)])
-        styles.append(style if len(others) == 1 else _stripes(others.index(number), len(others)))
-    lines = LineCollection(
-        paths, colors=[COLOURS[curve.colour % len(COLOURS)]], linestyles=styles, linewidths=_WIDTH, zorder=3
-    )
+        widths.append(_WIDTH + _WIDER * _on_top(number, others))
+    colour = COLOURS[curve.colour % len(COLOURS)]
+    lines = LineCollection(paths, colors=[colour], linestyles=[style], linewidths=widths, zorder=3)
     axes.add_collection(lines, autolim=False)
 
 
-def _stripes(turn: int, count: int) -> Any:
-    """The line style of one of several coinciding curves: solid below, and on top of it every so many stripes."""
-    if turn == 0:
-        return "-"
-    return ((count - turn) * _STRIPE, (_STRIPE, (count - 1) * _STRIPE))
+def _markers(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]]) -> None:
+    """Draw a curve's markers, likewise the larger."""
+    points: dict[int, dict[int, float]] = {0: dict(curve.points)}
+    for (place, value), others in zip(curve.points.items(), together, strict=True):
+        if above := _on_top(number, others):
+            points.setdefault(above, {})[place] = value
+    for above, own in points.items():
+        axes.plot(
+            list(own),
+            list(own.values()),
+            label="_below" if above else curve.label,
+            linestyle="none",
+            clip_on=False,
+            zorder=4,
+            **{**curve.look, "markersize": _MARKER + _LARGER * above},
+        )
 
 
-def _turns(number: int, together: Sequence[tuple[int, ...]]) -> list[int]:
-    """The points at which a curve has its marker: coinciding curves take turns."""
-    if any(len(others) > len(together) for others in together):
-        return list(range(len(together)))
-    return [at for at, others in enumerate(together) if at % len(others) == others.index(number)]
+def _on_top(number: int, together: Sequence[int]) -> int:
+    """How many of the curves that coincide lie on top of this one."""
+    return len(together) - 1 - together.index(number)
 
 
 def _whiskers(axes: Axes, curve: Curve, colour: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from nicety.shared.faults import faults_line
 from nicety.shared.ranges import format_size
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html
 
@@ -79,15 +79,9 @@ def report_html(report: UseCaseReport) -> str:
 
 def _circumstances(report: UseCaseReport) -> list[str]:
     manifest, iterations = report["manifest"], report["rows"][0]["iterations"]
-    lines = [f"# seed {report['seed']}, {iterations} iteration{'s' if iterations != 1 else ''}"]
-    lines.append(f"# topology {manifest['topology']}")
-    if manifest["noise"]:
-        lines.append(f"# noise {manifest['noise']}")
-    if manifest.get("flow_control"):
-        lines.append(f"# flow control {manifest['flow_control']}")
-    if manifest.get("faults"):
-        lines.append(f"# faults {faults_line(manifest['faults'])}")
-    return lines
+    lines = [f"seed {report['seed']}, {iterations} iteration{'s' if iterations != 1 else ''}"]
+    lines += [f"topology {manifest['topology']}", *circumstances({**manifest, "topology": "pair"})]
+    return [f"# {line}" for line in lines]
 
 
 def axis_name(axis: str) -> str:
@@ -207,8 +201,8 @@ def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figur
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from nicety.show.axes import RC, size_axis, size_text, value_axis
-    from nicety.show.curves import circumstances, mode_lines, spread_of
+    from nicety.show.axes import RC, set_figure_titles, size_axis, size_text, value_axis
+    from nicety.show.curves import mode_lines, spread_of
 
     axis, shown = report["axis"], report["figure"]
     beside: dict[str, list[dict[str, Any]]] = {}
@@ -238,9 +232,8 @@ def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figur
             axes.set_xlabel(f"{axis_name(axis)}{' (B)' if axis.endswith('_bytes') else ''}")
             axes.set_title(title, loc="left", fontsize=9)
     with mpl.rc_context(RC):
-        around = circumstances(report["manifest"])
-        whole = f"{report['title']}: {report['meaning']}" + (f" ({around})" if around else "")
-        figure.suptitle(whole, fontsize=10)
+        whole = f"{report['title']}: {report['meaning']}"
+        set_figure_titles(figure, whole, circumstances(report["manifest"]))
     return figure
 
 

@@ -16,7 +16,7 @@ mod rig;
 
 pub use request::{Benchmark, Direction, Mode, Plan, PlannedProcesses, Request, plan};
 
-use super::StageRow;
+use super::{Points, StageRow};
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{Cluster, ClusterConfig, Environment, Error, MemoryKind, Noise, VERSION};
@@ -161,7 +161,7 @@ impl Point<'_> {
 /// Runs a benchmark, and passes on the recording of its first point, if asked for.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, with its point.
+/// Invalid input before anything runs; the error of the first run if all failed, with its point.
 pub fn run(
     request: &Request,
     environment: &Environment<'_>,
@@ -171,8 +171,7 @@ pub fn run(
     let bandwidth = request.benchmark == Benchmark::ChannelBandwidth;
     let processes = if bandwidth { processes } else { vec![1] };
     let total = cards.len() * modes.len() * directions.len() * processes.len() * request.sizes.len();
-    let mut rows = Vec::with_capacity(total);
-    (environment.progress)(0, total);
+    let mut points = Points::new(environment.progress, total);
     for (nic, card) in &cards {
         let elf = environment.compiled.get(nic).ok_or_else(|| {
             Error::Input(format!("no compiled processes for {nic}; compile what the plan names"))
@@ -181,18 +180,20 @@ pub fn run(
             for (&processes, &size) in
                 processes.iter().flat_map(|p| request.sizes.iter().map(move |s| (p, s)))
             {
-                let recorded = recorded.filter(|_| rows.is_empty());
+                let recorded = recorded.filter(|_| points.rows().is_empty());
                 let point = Point { request, environment, card, elf, noise, mode, direction, size, recorded };
-                let row = match bandwidth {
-                    false => latency::measure(&point, request.iterations(), request.warmup()),
-                    true => bandwidth::measure(&point, processes, request.payload(), request.runs()),
-                };
-                let place = format!("{nic}, {}, {}, {size} B", mode.name(), direction.name());
-                rows.push(Row { nic: nic.clone(), ..row.map_err(|error| error.inside(&place))? });
-                (environment.progress)(rows.len(), total);
+                let place = || format!("{nic}, {}, {}, {size} B", mode.name(), direction.name());
+                points.measure(place, || {
+                    let row = match bandwidth {
+                        false => latency::measure(&point, request.iterations(), request.warmup()),
+                        true => bandwidth::measure(&point, processes, request.payload(), request.runs()),
+                    };
+                    Ok(Row { nic: nic.clone(), ..row? })
+                });
             }
         }
     }
+    let (rows, failed_points) = points.finish()?;
     Ok(Report {
         benchmark: request.benchmark,
         version: VERSION,
@@ -202,6 +203,7 @@ pub fn run(
             noise: request.noise.clone(),
         },
         rows,
+        failed_points,
         failures: Vec::new(),
         handler_lines: None,
     })

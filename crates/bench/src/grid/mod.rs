@@ -13,6 +13,7 @@ mod values;
 pub use request::{Benchmark, Request};
 
 use crate::figures::Spread;
+use crate::{FailedPoint, Points};
 use nicety::cards::Card;
 use nicety::{
     CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, FlowControl, NetworkStatistics, Noise,
@@ -106,6 +107,9 @@ pub struct Report {
     pub manifest: Manifest,
     /// One row for each card and size.
     pub rows: Vec<Row>,
+    /// The points whose run failed, if any did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_points: Vec<FailedPoint>,
 }
 
 /// A request with resolved names.
@@ -121,19 +125,18 @@ struct Resolved {
 /// Runs a benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, such as a wrong value, with its card and size.
+/// Invalid input before anything runs; the error of the first run if all failed, such as a wrong value, with its card and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let resolved = request.resolve()?;
     let total = resolved.cards.len() * request.sizes.len();
-    let mut rows = Vec::with_capacity(total);
-    (environment.progress)(0, total);
+    let mut points = Points::new(environment.progress, total);
     for (nic, card) in &resolved.cards {
         for &size in &request.sizes {
-            let row = measure(nic, card, size, request, &resolved, environment);
-            rows.push(row.map_err(|error| error.inside(&format!("{nic}, {size} B")))?);
-            (environment.progress)(rows.len(), total);
+            let run = || measure(nic, card, size, request, &resolved, environment);
+            points.measure(|| format!("{nic}, {size} B"), run);
         }
     }
+    let (rows, failed_points) = points.finish()?;
     let Resolved { cards, grid, topology, .. } = resolved;
     let nicety::Manifest { specs, overrides, .. } =
         nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
@@ -146,7 +149,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         noise: request.noise.clone(),
         faults: request.faults.clone(),
     };
-    Ok(Report { benchmark: request.benchmark, version: VERSION, seed: request.seed, manifest, rows })
+    let &Request { benchmark, seed, .. } = request;
+    Ok(Report { benchmark, version: VERSION, seed, manifest, rows, failed_points })
 }
 
 fn measure(

@@ -16,7 +16,7 @@ mod row;
 pub use request::{Plan, Planned, Request, plan};
 pub use row::{Fates, HandlerRow, Loads, LockRow, Row};
 
-use super::{PointFailure, Printed};
+use super::{PointFailure, Points, Printed};
 use nicety::record::Recording;
 use nicety::{Environment, Error, HandlerNames, Handlers, Manifest, VERSION};
 use nicety_nic::SpinSpec;
@@ -41,7 +41,7 @@ pub type Report = super::Report<Row, Manifest, Benchmark>;
 /// are found under the keys of the [`Plan`].
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, such as a handler's trap, with its card and
+/// Invalid input before anything runs; the error of the first run if all failed, such as a handler's trap, with its card and
 /// packet size.
 pub fn run(
     request: &Request,
@@ -66,36 +66,35 @@ pub fn run(
         handlers.push(loaded);
     }
     let total = cards.len() * packet_sizes.len();
-    let mut rows = Vec::with_capacity(total);
+    let mut points = Points::new(environment.progress, total);
     let mut failures = Vec::new();
-    (environment.progress)(0, total);
     for ((nic, card), handlers) in cards.iter().zip(&handlers) {
         for &packet_bytes in &packet_sizes {
-            let recorded = recorded.filter(|_| rows.is_empty());
+            let recorded = recorded.filter(|_| points.rows().is_empty());
             let rig = Rig { request, environment, card, handlers, packet_bytes };
-            let (row, failed) = rig.measure(recorded).map_err(|error| at_point(error, nic, packet_bytes))?;
-            rows.push(Row { nic: nic.clone(), ..row });
-            failures.extend(failed.into_iter().map(|failure| PointFailure {
-                nic: nic.clone(),
-                point: point_name(packet_bytes),
-                failure,
-            }));
-            (environment.progress)(rows.len(), total);
+            let place = || format!("{nic}, {}", point_name(packet_bytes));
+            points.measure(place, || {
+                let (row, failed) = rig.measure(recorded)?;
+                failures.extend(failed.into_iter().map(|failure| PointFailure {
+                    nic: nic.clone(),
+                    point: point_name(packet_bytes),
+                    failure,
+                }));
+                Ok(Row { nic: nic.clone(), ..row })
+            });
         }
     }
+    let (rows, failed_points) = points.finish()?;
     Ok(Report {
         benchmark: Benchmark::Handlers,
         version: VERSION,
         seed: request.seed,
         manifest: Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &request.overrides),
         rows,
+        failed_points,
         failures,
         handler_lines: printed.lines(),
     })
-}
-
-fn at_point(error: Error, nic: &str, packet_bytes: u64) -> Error {
-    error.inside(&format!("{nic}, {}", point_name(packet_bytes)))
 }
 
 fn point_name(packet_bytes: u64) -> String {

@@ -4,7 +4,8 @@ use super::request::ExchangeRequest;
 use super::request::Resolved;
 use super::setup::{self, Bounds, Connections, Window};
 use super::usage::Usage;
-use super::{Benchmark, Bytes, Report, failed};
+use super::{Benchmark, Bytes, Report, failed, nothing_came};
+use crate::Points;
 use crate::figures::Spread;
 use nicety::{Environment, Error, Host, Sockets, VERSION};
 use nicety_nic::ethernet::EthernetSpec;
@@ -44,6 +45,11 @@ pub struct Row {
     pub p999_ns: f64,
     /// The longest.
     pub max_ns: f64,
+    /// Requests without a reply at the end of the measured time; they are in none of these figures.
+    pub late_requests: u64,
+    /// The longest that the reply to one of them took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_max_ns: Option<f64>,
     /// CPU time of the server a request.
     pub cpu_ns_per_request: f64,
     /// CPUs of the server's operating system.
@@ -58,27 +64,27 @@ pub struct Row {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, with its card and number of connections.
+/// Invalid input before anything runs; the error of the first run if all failed, with its card and number of connections.
 pub fn run(request: &ExchangeRequest, environment: &Environment<'_>) -> Result<Report<Row>, Error> {
     let (resolved, think) = request.resolve()?;
     let total = resolved.cards.len() * request.connections.len();
-    let mut rows = Vec::with_capacity(total);
-    (environment.progress)(0, total);
+    let mut points = Points::new(environment.progress, total);
     for number in 0..resolved.cards.len() {
         for &connections in &request.connections {
             let place = format!("{}, {connections} connections", resolved.cards[number].0);
-            let row = measure(request, &resolved, number, (connections, think), environment, &place);
-            rows.push(row.map_err(|error| failed(error, &place))?);
-            (environment.progress)(rows.len(), total);
+            let run = || measure(request, &resolved, number, (connections, think), environment, &place);
+            points.measure(|| place.clone(), || run().map_err(failed));
         }
     }
+    let (rows, failed_points) = points.finish()?;
     let manifest = setup::manifest(
         &resolved,
         &request.overrides,
         request.flow_control.as_deref(),
         request.faults.as_deref(),
     );
-    Ok(Report { benchmark: Benchmark::RequestResponse, version: VERSION, seed: request.seed, manifest, rows })
+    let (benchmark, seed) = (Benchmark::RequestResponse, request.seed);
+    Ok(Report { benchmark, version: VERSION, seed, manifest, rows, failed_points })
 }
 
 fn measure(
@@ -99,6 +105,7 @@ fn measure(
         think,
         bytes: Rc::new(Bytes::new(size.max(reply) as usize)),
         taken: Rc::default(),
+        late: Rc::default(),
     };
     let window = Window::new(resolved);
     let all = Connections { number: connections, nodelay: true, window: window.clone() };
@@ -111,12 +118,13 @@ fn measure(
     });
     cluster.run()?;
     let taken = calls.taken.take();
-    if taken.is_empty() {
-        return Err(Error::Input("no reply came in the measured time; write a longer --duration".into()));
-    }
     let [before, after] = window.counted();
     let frames = after.own.card.frames_received - before.own.card.frames_received;
     let usage = Usage::between(&before, &after, frames, cpus, resolved.window);
+    if taken.is_empty() {
+        return Err(nothing_came("reply", &usage, request.faults.as_deref()));
+    }
+    let late = calls.late.take();
     let (requests, spread) = (taken.len() as u64, Spread::of(taken, 1));
     Ok(Row {
         nic: nic.clone(),
@@ -132,6 +140,8 @@ fn measure(
         p99_ns: spread.p99,
         p999_ns: spread.p999,
         max_ns: spread.max,
+        late_requests: late.len() as u64,
+        late_max_ns: late.iter().max().map(|time| time.ps() as f64 / 1e3),
         cpu_ns_per_request: usage.cpu_ns_per_packet * frames as f64 / requests as f64,
         cpus,
         usage,
@@ -148,6 +158,8 @@ struct Calls {
     bytes: Rc<Bytes>,
     /// The times of those whose reply came in the measured time.
     taken: Rc<RefCell<Vec<Duration>>>,
+    /// The times of those whose reply came after it.
+    late: Rc<RefCell<Vec<Duration>>>,
 }
 
 impl Calls {
@@ -190,8 +202,11 @@ impl Calls {
             if !self.take(&sockets, socket, number, self.reply).await? {
                 return Err(Error::Program(format!("the server has closed socket {socket}")));
             }
-            if bounds.contain(host.now()) {
-                self.taken.borrow_mut().push(host.now().since(begun));
+            let (now, taken) = (host.now(), host.now().since(begun));
+            if bounds.contain(now) {
+                self.taken.borrow_mut().push(taken);
+            } else if now >= bounds.end {
+                self.late.borrow_mut().push(taken);
             }
             if !self.think.is_zero() {
                 host.pause(self.think).await;

@@ -15,7 +15,7 @@ pub use request::{Direction, ExchangeRequest, StreamRequest};
 pub use stream::{Row as StreamRow, run as run_streams};
 pub use usage::{GroupUsage, Usage};
 
-use crate::PeerManifest;
+use crate::{FailedPoint, PeerManifest};
 use nicety::{CardManifest, Error};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,14 +73,30 @@ pub struct Report<R> {
     pub manifest: Manifest,
     /// One row for each card and point.
     pub rows: Vec<R>,
+    /// The points whose run failed, if any did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_points: Vec<FailedPoint>,
 }
 
 /// The error of a run: what a socket's call said is the program's.
-fn failed(error: Error, place: &str) -> Error {
+fn failed(error: Error) -> Error {
     match error {
-        Error::System { text, .. } => Error::Program(text).inside(place),
-        error => error.inside(place),
+        Error::System { text, .. } => Error::Program(text),
+        error => error,
     }
+}
+
+/// The error of a point in whose measured time nothing came: for a loss, or because it is too short.
+fn nothing_came(what: &str, usage: &Usage, faults: Option<&str>) -> Error {
+    let (resent, dropped) = (usage.retransmissions, usage.dropped);
+    if resent + dropped == 0 && faults.is_none() {
+        return Error::Input(format!("no {what} came in the measured time; write a longer --duration"));
+    }
+    let faults = faults.map_or(String::new(), |faults| format!(" under faults {faults}"));
+    Error::Undelivered(format!(
+        "no {what} came in the measured time{faults}: in it {resent} segments were sent again, and {dropped} frames dropped; \
+         a connection waits for what is lost, so write a longer --duration"
+    ))
 }
 
 /// The bytes of a connection's stream: byte i is that of position i, whatever the sizes of the calls, so that every

@@ -3,7 +3,8 @@
 use super::request::{Direction, Resolved, StreamPoint, StreamRequest};
 use super::setup::{self, Bounds, Connections, Window};
 use super::usage::Usage;
-use super::{Benchmark, Bytes, Report, failed};
+use super::{Benchmark, Bytes, Report, failed, nothing_came};
+use crate::Points;
 use nicety::{Environment, Error, Host, VERSION};
 use nicety_nic::ethernet::EthernetSpec;
 use schemars::JsonSchema;
@@ -37,30 +38,36 @@ pub struct Row {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, with its card and point.
+/// Invalid input before anything runs; the error of the first run if all failed, with its card and point.
 pub fn run(request: &StreamRequest, environment: &Environment<'_>) -> Result<Report<Row>, Error> {
     let resolved = request.resolve()?;
-    let points = request.points();
-    let total = resolved.cards.len() * points.len();
-    let mut rows = Vec::with_capacity(total);
-    (environment.progress)(0, total);
+    let sweep = request.points();
+    let total = resolved.cards.len() * sweep.len();
+    // Wrong numbers are told before anything runs.
+    for (number, cpus) in
+        (0..resolved.cards.len()).flat_map(|n| request.cpus.iter().flatten().map(move |c| (n, *c)))
+    {
+        setup::with_cpus(&request.nics[number], &request.overrides, cpus)?;
+    }
+    let mut points = Points::new(environment.progress, total);
     for (number, (nic, _)) in resolved.cards.iter().enumerate() {
-        for point in &points {
+        for point in &sweep {
             let StreamPoint { io_size, connections, cpus } = point;
             let cpus = cpus.map_or(String::new(), |cpus| format!(" on {cpus} CPUs"));
             let place = format!("{nic}, {connections} connections, {io_size} B a call{cpus}");
-            let row = measure(request, &resolved, number, point, environment, &place);
-            rows.push(row.map_err(|error| failed(error, &place))?);
-            (environment.progress)(rows.len(), total);
+            let run = || measure(request, &resolved, number, point, environment, &place).map_err(failed);
+            points.measure(|| place.clone(), run);
         }
     }
+    let (rows, failed_points) = points.finish()?;
     let manifest = setup::manifest(
         &resolved,
         &request.overrides,
         request.flow_control.as_deref(),
         request.faults.as_deref(),
     );
-    Ok(Report { benchmark: Benchmark::Stream, version: VERSION, seed: request.seed, manifest, rows })
+    let (benchmark, seed) = (Benchmark::Stream, request.seed);
+    Ok(Report { benchmark, version: VERSION, seed, manifest, rows, failed_points })
 }
 
 fn measure(
@@ -99,6 +106,10 @@ fn measure(
         Direction::Receive => after.own.card.frames_received - before.own.card.frames_received,
         Direction::Transmit => after.own.card.frames_sent - before.own.card.frames_sent,
     };
+    let usage = Usage::between(&before, &after, frames, cpus, resolved.window);
+    if flow.got.get() == 0 {
+        return Err(nothing_came("byte", &usage, request.faults.as_deref()));
+    }
     Ok(Row {
         nic: nic.clone(),
         direction: request.direction,
@@ -106,7 +117,7 @@ fn measure(
         connections: point.connections,
         cpus,
         bandwidth_bits_per_s: flow.got.get() as f64 * 8e12 / resolved.window.ps() as f64,
-        usage: Usage::between(&before, &after, frames, cpus, resolved.window),
+        usage,
         verified: true,
     })
 }

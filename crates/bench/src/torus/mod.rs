@@ -10,6 +10,7 @@ mod traffic;
 pub use request::Request;
 
 use crate::figures::Spread;
+use crate::{FailedPoint, Points};
 use channels::ChannelLoads;
 use load::Load;
 use nicety::cards::Card;
@@ -141,6 +142,9 @@ pub struct Report {
     pub manifest: Manifest,
     /// One row for each card, pattern and load.
     pub rows: Vec<Row>,
+    /// The points whose run failed, if any did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_points: Vec<FailedPoint>,
     /// One for each card and pattern.
     pub saturation: Vec<Saturation>,
 }
@@ -148,32 +152,35 @@ pub struct Report {
 /// Runs the benchmark. Progress is in hundredths of rows.
 ///
 /// # Errors
-/// Invalid input before anything runs; then the error that ended a run, such as a deadlock or a lost packet, with its
+/// Invalid input before anything runs; the error of the first run if all failed, such as a deadlock or a lost packet, with its
 /// card, pattern and load.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let resolved = request.resolve()?;
     let total = resolved.cards.len() * resolved.patterns.len() * resolved.loads.len() * PARTS;
-    (environment.progress)(0, total);
     let interrupted = || environment.interrupt.as_ref().is_some_and(|set| set.load(Ordering::Relaxed));
     let channels = |&pattern: &Pattern| ChannelLoads::of(pattern, &resolved.shape, &interrupted);
     let channels: Vec<_> = resolved.patterns.iter().map(channels).collect::<Result<_, _>>()?;
-    let (mut rows, mut saturation) = (Vec::new(), Vec::new());
+    let told = |done: usize, _| (environment.progress)(done * PARTS, total);
+    let (mut points, mut saturation) = (Points::new(&told, total / PARTS), Vec::new());
     for (nic, card) in &resolved.cards {
         for (&pattern, &loads) in resolved.patterns.iter().zip(&channels) {
-            let first = rows.len();
+            let first = points.rows().len();
             for &load in &resolved.loads {
-                let tell = |part: usize| (environment.progress)(rows.len() * PARTS + part, total);
+                let done = points.done();
+                let tell = |part: usize| (environment.progress)(done * PARTS + part, total);
                 let experiment = resolved.experiment(card, pattern, load, request);
                 let place = || format!("{nic}, {} at load {load}", pattern.name());
                 let capture = environment.capture_of(place());
-                let row = watched(experiment, environment, capture, tell)
-                    .and_then(|found| row(nic, experiment, found));
-                rows.push(row.map_err(|error| error.inside(&place()))?);
+                points.measure(place, || {
+                    watched(experiment, environment, capture, tell)
+                        .and_then(|found| row(nic, experiment, found))
+                });
             }
-            saturation.push(resolved.saturation((nic, card), pattern, loads, request.packet, &rows[first..]));
+            let rows = &points.rows()[first..];
+            saturation.push(resolved.saturation((nic, card), pattern, loads, request.packet, rows));
         }
     }
-    (environment.progress)(total, total);
+    let (rows, failed_points) = points.finish()?;
     let nicety::Manifest { specs, overrides, .. } =
         nicety::Manifest::of(resolved.cards.iter().map(|(nic, card)| (nic, card)), &request.overrides);
     let manifest = Manifest {
@@ -186,7 +193,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         duration_ns: resolved.window.ps() as f64 / 1e3,
     };
     let benchmark = Benchmark::Torus;
-    Ok(Report { benchmark, version: VERSION, seed: request.seed, manifest, rows, saturation })
+    Ok(Report { benchmark, version: VERSION, seed: request.seed, manifest, rows, failed_points, saturation })
 }
 
 impl Resolved {

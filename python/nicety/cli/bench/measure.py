@@ -41,7 +41,7 @@ class Output:
             shown: what of it is shown, for both.
 
         Raises:
-            HandlerFailure: where handlers failed that are not allowed to, after all has been written.
+            Error: where handlers failed that are not allowed to, or points did, after all has been written.
         """
         import sys
         import warnings

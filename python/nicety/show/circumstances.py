@@ -1,0 +1,35 @@
+"""The circumstances of a measurement that are not the usual ones, as reports and pictures name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nicety.shared.faults import faults_line
+
+
+def circumstances(manifest: Mapping[str, Any]) -> list[str]:
+    """Peer, pattern, topology, flow control, noise, faults, options of puts and overrides, each where it is not usual.
+
+    Args:
+        manifest: of a report; a kind of report that has not all of these leaves them out.
+    """
+    found = [f"the other hosts have card {manifest['peer']['nic']}"] if "peer" in manifest else []
+    found += [f"{key} {manifest[key]}" for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
+    found += [f"{key.replace('_', ' ')} {manifest[key]}" for key in ("flow_control", "noise") if manifest.get(key)]
+    if manifest.get("faults"):
+        found.append(f"faults {faults_line(manifest['faults'])}")
+    if options := _of_puts(manifest.get("puts") or {}):
+        found.append(f"puts with {' '.join(options)}")
+    if manifest.get("overrides"):
+        found.append(f"set {', '.join(manifest['overrides'])}")
+    return found
+
+
+def _of_puts(puts: Mapping[str, Any]) -> list[str]:
+    """The options of puts that are not the usual ones, as the command line has them."""
+    named = [f"--{name}" for name in ("loopback", "flush_receive") if puts.get(name)]
+    usual = {"source": "host", "sink": "host", "addressing": "virtual"}
+    named += [f"--{name} {puts[name]}" for name, value in usual.items() if puts.get(name, value) != value]
+    named += [f"--{puts['notify']}"] if puts.get("notify") else []
+    return [option.replace("_", "-") for option in named]
