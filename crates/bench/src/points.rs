@@ -89,7 +89,13 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    fn measured(results: Vec<Result<u32, Error>>) -> (Result<(Vec<u32>, Vec<String>), Error>, Vec<usize>) {
+    /// Rows and failed points, and the progress that was told.
+    struct Outcome {
+        found: Result<(Vec<u32>, Vec<String>), Error>,
+        told: Vec<usize>,
+    }
+
+    fn measured(results: Vec<Result<u32, Error>>) -> Outcome {
         let told = RefCell::new(Vec::new());
         let progress = |done, _| told.borrow_mut().push(done);
         let mut points = Points::new(&progress, results.len());
@@ -98,23 +104,24 @@ mod tests {
         }
         let text = |FailedPoint { point, kind, text }| format!("{point}: {kind}: {text}");
         let found = points.finish().map(|(rows, failed)| (rows, failed.into_iter().map(text).collect()));
-        (found, told.into_inner())
+        Outcome { found, told: told.into_inner() }
     }
 
     #[test]
     fn rows_outlive_points_that_fail() {
         let stuck = || Err(Error::Deadlock("stuck".into()));
-        let (found, told) = measured(vec![stuck(), Ok(1), Err(Error::Program("wrong byte".into())), Ok(3)]);
+        let Outcome { found, told } =
+            measured(vec![stuck(), Ok(1), Err(Error::Program("wrong byte".into())), Ok(3)]);
         let failed = ["point 0: Deadlock: stuck", "point 2: RunError: wrong byte"].map(String::from).to_vec();
         assert_eq!((found, told), (Ok((vec![1, 3], failed)), vec![0, 1, 2, 3, 4]));
         // Without any row, the first error is the benchmark's.
-        let (found, _) = measured(vec![stuck(), Err(Error::Input("too long".into()))]);
+        let found = measured(vec![stuck(), Err(Error::Input("too long".into()))]).found;
         assert_eq!(found, Err(Error::Deadlock("point 0: stuck".into())));
     }
 
     #[test]
     fn nothing_is_measured_behind_an_interrupt() {
-        let (found, told) = measured(vec![Ok(0), Err(Error::Interrupted), Ok(2)]);
+        let Outcome { found, told } = measured(vec![Ok(0), Err(Error::Interrupted), Ok(2)]);
         let failed = vec!["point 1: KeyboardInterrupt: interrupted".to_owned()];
         assert_eq!((found, told), (Ok((vec![0], failed)), vec![0, 1, 2]));
     }
