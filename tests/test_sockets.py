@@ -192,3 +192,71 @@ def test_messages_that_no_receive_takes_are_told_in_a_deadlock() -> None:
     assert "a message of 5000 bytes from rank 0, tag 1, waits in its connection, and all that came behind it" in str(
         raised.value
     )
+
+
+@pytest.mark.parametrize("how", ["ends", "fails", "thread"])
+def test_the_sockets_of_a_program_that_has_ended_are_closed(how: str) -> None:
+    async def server(host: nicety.Host) -> tuple[bytes, bytes, str]:
+        listener = host.socket.stream()
+        await listener.bind(80)
+        await listener.listen()
+        await host.barrier()
+        peer = await listener.accept()
+        got, end = await peer.recv(100), await peer.recv(100)
+        # The listener of the other end is gone too.
+        return got, end, await number_of(host.socket.stream().connect(1, 90))
+
+    async def client(host: nicety.Host) -> None:
+        listener, datagrams = host.socket.stream(), host.socket.datagram()
+        await listener.bind(90)
+        await listener.listen()
+        await datagrams.bind(91)
+        await host.barrier()
+
+        async def talk() -> None:
+            socket = host.socket.stream()
+            await socket.connect(0, 80)
+            await socket.send(b"hello")
+
+        await (host.gather(talk()) if how == "thread" else talk())
+        if how == "fails":
+            raise KeyError("no more")
+
+    cluster = nicety.Cluster(2, NIC)
+    if how == "fails":
+        with pytest.raises(KeyError, match="no more"):
+            cluster.run({0: server, 1: client})
+        return
+    result = cluster.run({0: server, 1: client}).results[0]
+    assert result == (b"hello", b"", "ECONNREFUSED")
+
+
+@pytest.mark.parametrize(("nic", "seconds"), [("niagara2-niu", 180), ("ethernet-100g", 127)])
+def test_a_connect_that_no_backlog_has_room_for_is_tried_again_and_ends(nic: str, seconds: int) -> None:
+    async def server(host: nicety.Host) -> None:
+        listener = host.socket.stream()
+        await listener.bind(80)
+        await listener.listen(1)
+        await host.barrier()
+        await host.barrier()
+        await host.compute(ns=5e9)
+        # The third has waited for this.
+        (await listener.accept(), await listener.accept())
+
+    async def client(host: nicety.Host) -> list[object]:
+        await host.barrier()
+        sockets = [host.socket.stream() for _ in range(3)]
+        await sockets[0].connect(0, 80)
+        begun = host.now_ns
+        number = await number_of(sockets[1].connect(0, 80))
+        took = host.now_ns - begun
+        await host.barrier()
+        begun = host.now_ns
+        await sockets[2].connect(0, 80)
+        return [number, took, host.now_ns - begun]
+
+    number, took, later = nicety.Cluster(2, nic).run({0: server, 1: client}).results[1]
+    assert number == "ETIMEDOUT"
+    assert took == pytest.approx(seconds * 1e9, rel=1e-3)
+    # SYNs are at 0, 1, 3 and 7 s.
+    assert 5e9 < later < 20e9

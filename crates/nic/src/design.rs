@@ -272,6 +272,11 @@ pub trait Card: Any {
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>>;
 
+    /// The host's program has ended: closes what it has left open, as an operating system does.
+    fn program_ended<'c>(self: Rc<Self>, _caller: Caller<'c>) -> Calling<'c, ()> {
+        Box::pin(ready(()))
+    }
+
     /// Tells the card of host memory allocated for the program that uses `send` and `recv`.
     fn adopt(&self, _allocation: &Allocation) {}
 }

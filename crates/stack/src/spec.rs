@@ -53,8 +53,10 @@ pub struct StackSpec {
     pub max_rto: Duration,
     /// How long an acknowledgement of a single segment waits for something to go with; none is sent at once.
     pub delayed_ack: Option<Duration>,
-    /// How long a connection waits for a sign of its peer before it fails, when it begins and when it has data out.
+    /// How long a connection waits for a sign of its peer before it fails, while it has data out.
     pub timeout: Duration,
+    /// How long it does so before it is established.
+    pub connect_timeout: Duration,
     /// How long a closed socket waits for the peer's end of the connection.
     pub fin_timeout: Duration,
     /// How long the end that closed first waits for late segments: twice their longest life (TIME-WAIT).
@@ -100,6 +102,7 @@ impl Default for StackSpec {
             max_rto: Duration::from_us(120_000_000),
             delayed_ack: Some(Duration::from_us(40_000)),
             timeout: Duration::from_us(120_000_000),
+            connect_timeout: Duration::from_us(127_000_000),
             fin_timeout: Duration::from_us(60_000_000),
             time_wait: Duration::from_us(60_000_000),
             initial_window: 10,

@@ -94,13 +94,15 @@ fn a_gateway_takes_what_is_for_other_networks() {
 
 #[test]
 fn silence_ends_a_connection_in_time() {
-    let mut net = Net::of([StackSpec { timeout: us(5_000_000), ..spec(1) }, spec(2)]);
+    // How long an established one waits is of no account.
+    let own = StackSpec { timeout: us(1_000), connect_timeout: us(5_000_000), ..spec(1) };
+    let mut net = Net::of([own, spec(2)]);
     net.ends[0].add_neighbour(at(2, 0).ip(), [2, 0, 0, 0, 0, 2]);
     net.filter = Some(Box::new(|from, _| from == 0));
     net.log = Some(Vec::new());
     let id = net.ends[0].connect(net.now, at(2, 80), None, &plain()).unwrap();
     net.run(us(4_999_999));
-    // The timeout doubles from 1 s: at 0, 1 and 3 s.
+    // The retransmission timeout doubles from 1 s: at 0, 1 and 3 s.
     assert_eq!(net.segments().len(), 3);
     net.run(us(2));
     assert!(net.took(0, Event::Failed(id, Error::TimedOut)));

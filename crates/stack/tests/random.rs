@@ -115,6 +115,7 @@ fn run(case: &Case) -> u64 {
         sack: case.sack,
         congestion: if case.cubic { CongestionControl::Cubic } else { CongestionControl::Reno },
         timeout: us(1_000_000_000),
+        connect_timeout: us(1_000_000_000),
         fin_timeout: us(1_000_000_000),
         seed: case.seed ^ u64::from(n),
         ..spec(n)

@@ -107,7 +107,8 @@ class StreamSocket(_Socket):
 
         Raises:
             ConnectionRefusedError: where no one listens.
-            TimeoutError: where the host does not answer.
+            TimeoutError: where the host does not answer for `tcp.connect_timeout`, or its listener has no room for
+                another connection for as long.
             OSError: EHOSTUNREACH where there is no such host; ENETUNREACH for an address of another network, and for
                 the host's own; EADDRINUSE; ENOBUFS where the host has no memory for the buffers; EISCONN; EINVAL;
                 EBADF.
@@ -115,7 +116,7 @@ class StreamSocket(_Socket):
         return self._calls.connect(self._number, to, port)
 
     def listen(self, backlog: int = 128) -> Awaitable[None]:
-        """Wait for connections, of which so many may wait for `accept`.
+        """Wait for connections, of which so many may wait for `accept`; further ones are not answered meanwhile.
 
         Raises:
             OSError: EINVAL for a socket without a port; EADDRINUSE; EBADF.

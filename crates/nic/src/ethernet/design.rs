@@ -245,6 +245,12 @@ impl design::Card for Node {
         })
     }
 
+    fn program_ended<'c>(self: Rc<Self>, caller: Caller<'c>) -> Calling<'c, ()> {
+        Box::pin(async move {
+            caller.on_path(async |path| self.sockets.close_all(caller.thread, path).await).await;
+        })
+    }
+
     fn post_receive<'c>(
         self: Rc<Self>,
         _caller: Caller<'c>,

@@ -360,6 +360,7 @@ pub(super) fn stack_spec(spec: &EthernetSpec, node: NodeId, seed: u64) -> StackS
         max_rto: tcp.max_rto,
         delayed_ack: Some(tcp.delayed_ack),
         timeout: tcp.timeout,
+        connect_timeout: tcp.connect_timeout,
         time_wait: tcp.time_wait,
         initial_window: tcp.initial_window,
         congestion: tcp.congestion,

@@ -177,6 +177,8 @@ pub struct TcpSpec {
     pub delayed_ack: Duration,
     /// How long a connection goes on without a sign of its peer.
     pub timeout: Duration,
+    /// The same of one that is being established.
+    pub connect_timeout: Duration,
     /// How long the end that closed first waits for late segments.
     pub time_wait: Duration,
     /// Segments that a connection begins with.
@@ -314,6 +316,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         max_rto: s.time("max_rto", "longest retransmission timeout"),
         delayed_ack: s.time("delayed_ack", "how long the acknowledgement of a single segment waits"),
         timeout: s.time("timeout", "how long a connection goes on without a sign of its peer"),
+        connect_timeout: s.time("connect_timeout", "how long a connection is tried to be established"),
         time_wait: s.time("time_wait", "how long the end that closed first waits for late segments"),
         initial_window: s.count("initial_window", 1..=1000, "segments that a connection begins with") as u32,
         congestion: match s.choice(

@@ -342,7 +342,7 @@ impl Cluster {
         &self.memories
     }
 
-    /// Gives a host a program, which starts at time zero.
+    /// Gives a host a program, which starts at time zero. When the last program of a host has ended, its sockets are closed.
     ///
     /// # Panics
     /// When there is no such rank.
@@ -350,12 +350,14 @@ impl Cluster {
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        let running = program(self.hosts[rank as usize].clone());
-        let failed = self.failed.clone();
+        let host = self.hosts[rank as usize].clone();
+        let (running, failed) = (program(host.clone()), self.failed.clone());
+        host.begins();
         self.world.sim(NodeId(rank)).spawn_program(self.mix.label(rank), async move {
             if let Err(error) = running.await {
                 failed.borrow_mut().push((rank, error));
             }
+            host.ended().await;
         });
     }
 

@@ -63,6 +63,8 @@ struct Inner {
     at_barrier: Pool,
     /// Threads that have been started.
     threads: Cell<u32>,
+    /// Programs and threads of them that have not ended.
+    running: Cell<u32>,
     /// Failed threads that are not joined: rank and reason.
     failed: Failed,
     recorder: Recorder,
@@ -92,6 +94,7 @@ impl Host {
         let inner = Inner {
             at_barrier: Pool::new(&sim, 1),
             threads: Cell::default(),
+            running: Cell::default(),
             sim,
             ranks,
             card,

@@ -40,6 +40,7 @@ impl Host {
         let end = Rc::new(End { result: RefCell::default(), ended: Signal::new(&self.inner.sim) });
         let running = thread(host.clone());
         let kept = end.clone();
+        host.begins();
         self.inner.sim.spawn_program(format!("rank {}, thread {number}", self.rank()), async move {
             let result = running.await;
             match result {
@@ -49,8 +50,24 @@ impl Host {
                     kept.ended.notify_all();
                 }
             }
+            host.ended().await;
         });
         Thread { host: self.clone(), number, end }
+    }
+
+    /// A program of this host begins, or a thread of one.
+    pub(crate) fn begins(&self) {
+        let running = &self.inner.running;
+        running.set(running.get() + 1);
+    }
+
+    /// It has ended. After the last one its card closes what it has left open.
+    pub(crate) async fn ended(&self) {
+        let running = &self.inner.running;
+        running.set(running.get() - 1);
+        if running.get() == 0 {
+            self.inner.card.clone().program_ended(self.caller()).await;
+        }
     }
 
     fn thread_failed(&self, error: Error) {

@@ -246,6 +246,7 @@ impl Stack {
             max_rto: spec.max_rto,
             time_wait: spec.time_wait,
             timeout: spec.timeout,
+            connect_timeout: spec.connect_timeout,
             initial_window: spec.initial_window as usize,
             congestion: spec.congestion,
         };

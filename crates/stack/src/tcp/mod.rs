@@ -63,6 +63,7 @@ pub(crate) struct Setup {
     pub max_rto: Duration,
     pub time_wait: Duration,
     pub timeout: Duration,
+    pub connect_timeout: Duration,
     pub initial_window: usize,
     pub congestion: CongestionControl,
 }

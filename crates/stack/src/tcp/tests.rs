@@ -31,6 +31,7 @@ pub(super) fn setup() -> Setup {
         max_rto: us(60_000),
         time_wait: us(20_000),
         timeout: us(1_000_000),
+        connect_timeout: us(500_000),
         initial_window: 10,
         congestion: CongestionControl::Reno,
     }

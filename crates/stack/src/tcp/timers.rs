@@ -1,7 +1,7 @@
 //! What time does: acknowledgements that were delayed, retransmissions, probes, ends.
 
 use super::{State, Tcb};
-use nicety_types::Time;
+use nicety_types::{Duration, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
@@ -37,6 +37,11 @@ impl Tcb {
         }
     }
 
+    /// How long the peer may be silent while it is waited for.
+    fn patience(&self) -> Duration {
+        if self.state.is_handshake() { self.setup.connect_timeout } else { self.setup.timeout }
+    }
+
     /// The peer lives.
     pub(super) fn heard(&mut self, now: Time) {
         self.timers.heard = self.timers.heard.map(|_| now);
@@ -63,7 +68,7 @@ impl Tcb {
     /// When [`Tcb::on_timer`] has something to do.
     pub fn deadline(&self) -> Option<Time> {
         let timers = &self.timers;
-        let silence = timers.heard.map(|heard| heard + self.setup.timeout);
+        let silence = timers.heard.map(|heard| heard + self.patience());
         let own = [timers.retransmit, timers.persist, timers.probe, timers.reorder, timers.time_wait];
         own.into_iter().chain([silence, self.acks.at]).flatten().min()
     }
@@ -71,7 +76,7 @@ impl Tcb {
     /// Does what is due; what there is to send then is asked for afterwards.
     pub fn on_timer(&mut self, now: Time) -> Expired {
         let is_due = |timer: &mut Option<Time>| timer.take_if(|at| *at <= now).is_some();
-        if self.timers.heard.is_some_and(|heard| heard + self.setup.timeout <= now) {
+        if self.timers.heard.is_some_and(|heard| heard + self.patience() <= now) {
             return Expired::TimedOut;
         }
         if is_due(&mut self.timers.time_wait) {

@@ -418,6 +418,16 @@ impl Sockets {
         }
     }
 
+    /// Closes all sockets, as an operating system does when a program has ended.
+    pub(in crate::ethernet) async fn close_all(&self, program: u32, path: &mut Path) {
+        loop {
+            let first = self.files.borrow().keys().next().copied();
+            let Some(socket) = first else { return };
+            // A connection that has failed is closed all the same.
+            let _ = self.close(program, socket, path).await;
+        }
+    }
+
     /// The address and the port of a socket, and those of its peer if it is connected; takes no virtual time.
     ///
     /// # Errors
