@@ -134,3 +134,31 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], says: str)
 def test_a_pong_is_for_latency() -> None:
     with pytest.raises(nicety.InputError, match="--pong-size is for latency"):
         nicety.run_benchmark("bandwidth", nics="apenet-v5", sizes=8, pong_size=8)
+
+
+LOSSES: list[tuple[str, dict[str, Any]]] = [
+    ("message-rate", {"overrides": ["link.bit_error_rate=1"]}),
+    ("bandwidth", {"overrides": ["link.retries=0"], "faults": "loss=0.05"}),
+    ("bandwidth", {"overrides": ["link.retries=0"], "faults": "corrupt=0.05"}),
+]
+
+
+@pytest.mark.parametrize(("benchmark", "options"), LOSSES)
+def test_a_loss_that_no_program_sees_is_no_success(benchmark: str, options: dict[str, Any]) -> None:
+    with pytest.raises(nicety.HandlerFailure) as error:
+        rows(benchmark, [4096], flush_receive=True, window=64, **options)
+    (failure,) = error.value.failures
+    assert (failure["kind"], failure["rank"], failure["nic"]) == ("lost", 0, "apenet-v5")
+    assert "packets were not delivered, nor sent again; the first: message" in failure["text"]
+    # Two windows of 64 packets.
+    lost = failure["times"]
+    assert lost == 128 if "faults" not in options else 0 < lost < 20
+    report = error.value.report
+    assert report is not None
+    assert [row["verified"] for row in report["rows"]] == [False]
+    assert len(rows(benchmark, [4096], flush_receive=True, window=64, allow_failures="lost", **options)) == 1
+
+
+def test_a_failed_link_ends_a_flushed_window() -> None:
+    with pytest.raises(nicety.Error, match=r"the link hosts.0 -> hosts.1 is down from 1 us on"):
+        rows("bandwidth", [4096], flush_receive=True, faults="fail=hosts.0->hosts.1@1us")

@@ -221,7 +221,10 @@ def test_polling_and_interrupts_differ_in_time_alone() -> None:
         (lambda host, buffer: host.rdma.set_notify("loud"), "notify is 'poll' or 'interrupt', not 'loud'"),
         (lambda host, buffer: host.rdma.set_addressing("real"), "addressing is 'virtual' or 'physical', not 'real'"),
         (lambda host, buffer: host.gpu.alloc(1 << 60), "raise gpu.memory"),
-        (lambda host, buffer: host.copy(host.gpu.alloc(64), buffer), "no allocation of the host holds"),
+        (
+            lambda host, buffer: host.copy(host.gpu.alloc(64), buffer),
+            "in the memory of the graphics processor, which the host's CPUs do not reach; have a card move them",
+        ),
     ],
 )
 def test_mistakes_are_named(call: Any, says: str) -> None:
@@ -292,3 +295,127 @@ def test_any_transfers_move_every_byte(steps: list[tuple[str, int, int]]) -> Non
                 assert target.array.tolist() == expected
 
     run(main)
+
+
+def test_a_lost_put_that_no_program_waits_for_is_no_success() -> None:
+    async def main(host: nicety.Host) -> None:
+        rdma, buffer = host.rdma, host.alloc(8192)
+        await rdma.register(buffer)
+        await host.barrier()
+        if host.rank == 1:
+            await rdma.wait(await rdma.put(buffer, to=0, address=buffer.address))
+
+    with pytest.raises(nicety.HandlerFailure) as error:
+        run(main, set={"link.bit_error_rate": 1})
+    (failure,) = error.value.failures
+    assert (failure["kind"], failure["rank"], failure["times"]) == ("lost", 1, 2)
+    assert "--allow-failures lost" in str(error.value)
+    allowed = run(main, set={"link.bit_error_rate": 1}, allow_failures="lost")
+    assert [failure.kind for failure in allowed.failures] == ["lost"]
+
+
+def test_a_refusal_at_the_own_end_names_this_host() -> None:
+    async def main(host: nicety.Host) -> list[Any]:
+        rdma, buffer, other = host.rdma, host.alloc(65536), host.alloc(65536)
+        region = await rdma.register(buffer)
+        await rdma.register(other)
+        await host.barrier()
+        if host.rank == 1:
+            return []
+        events = []
+        for address in (other.address, 64):
+            get = await rdma.get(buffer, source=1, address=address)
+            if address != 64:
+                await rdma.deregister(region)
+            events.append(await rdma.event())
+            assert events[-1].operation == get
+            region = region if address == 64 else await rdma.register(buffer)
+        get = await rdma.get(buffer, source=1, address=other.address)
+        await rdma.deregister(region)
+        with pytest.raises(nicety.RunError, match="node 0 has refused the message: the bytes are not registered there"):
+            await rdma.wait(get)
+        return [(event.kind, event.reason, event.rank, event.refused_by) for event in events]
+
+    own, there = run(main).results[0]
+    assert own == ("refused", "unregistered", 1, 0)
+    assert there == ("refused", "unregistered", 1, 1)
+
+
+def test_a_streaming_buffer_is_posted_once_until_it_is_used() -> None:
+    async def main(host: nicety.Host) -> str:
+        rdma, room = host.rdma, host.alloc(256)
+        await rdma.register(room)
+        await rdma.post_streaming(room[64:128])
+        await rdma.post_streaming(room[:64])
+        await rdma.post_streaming(room[128:])
+        with pytest.raises(nicety.RunError) as error:
+            await rdma.post_streaming(room[120:130])
+        for again in (room[64:128], room[:1], room[255:], room[60:70], room):
+            with pytest.raises(nicety.RunError, match="overlap"):
+                await rdma.post_streaming(again)
+        assert rdma.streaming == 3
+        # What has been used may be posted again.
+        await rdma.wait(await rdma.send(room[:8], to=host.rank))
+        assert (await rdma.received()).address == room.address + 64
+        await rdma.post_streaming(room[64:128])
+        assert rdma.streaming == 3
+        return str(error.value).replace(hex(room.address + 64), "A").replace(hex(room.address + 120), "B")
+
+    text = run(main).results[0]
+    assert "the 10 bytes at B overlap the streaming buffer of" in text
+
+
+SIZES = [100_000, 8, 0, 5000, 64, 30_000, 1, 4096, 0, 70_000, 8]
+"""Of puts and sends, these by number, and the memory that each has."""
+SENDS = (3, 6)
+ROOM = 1 << 17
+
+
+async def post_all(host: nicety.Host, target: nicety.Buffer, out: list[nicety.Buffer]) -> list[str]:
+    """Posts them to rank 1, each with a get behind it: the kinds of the events."""
+    rdma, got = host.rdma, host.alloc(8)
+    await rdma.register(got)
+    await host.barrier()
+    for number, size in enumerate(SIZES):
+        source = out[number % 3 == 0][:size]
+        if number in SENDS:
+            await rdma.send(source, to=1, data=number)
+        else:
+            await rdma.put(source, to=1, address=target.address + number * ROOM, data=number)
+        await rdma.get(got, source=1, address=target.address)
+    return [(await rdma.event()).kind for _ in range(2 * len(SIZES))]
+
+
+async def take_all(host: nicety.Host, target: nicety.Buffer) -> None:
+    """Takes the events, and looks at the bytes of all earlier messages at each."""
+    rdma, streaming = host.rdma, host.alloc(2 * ROOM)
+    await rdma.register(streaming)
+    for half in (streaming[:ROOM], streaming[ROOM:]):
+        await rdma.post_streaming(half)
+    await host.barrier()
+    parts = [target.array[at * ROOM :][:size] for at, size in enumerate(SIZES)]
+    for at, number in enumerate(SENDS):
+        parts[number] = streaming.array[at * ROOM :][: SIZES[number]]
+    for number, size in enumerate(SIZES):
+        event = await rdma.event()
+        assert (event.kind, event.data, event.length_bytes) == ("received", number, size)
+        assert all((part == 1).all() for part in parts[: number + 1])
+
+
+def test_received_events_of_a_rank_come_in_order_behind_all_earlier_bytes() -> None:
+    async def main(host: nicety.Host) -> list[str]:
+        # From memory of host and graphics processor.
+        target, out = host.alloc(ROOM * len(SIZES)), [host.alloc(ROOM), host.gpu.alloc(ROOM)]
+        for memory in (target, *out):
+            await host.rdma.register(memory)
+        if host.rank == 1:
+            await take_all(host, target)
+            return []
+        for memory in out:
+            memory.array[:] = 1
+        return await post_all(host, target, out)
+
+    kinds = run(main).results[0]
+    # Ends of operations are not in the order of posting.
+    assert kinds != ["sent", "fetched"] * len(SIZES)
+    assert sorted(kinds) == ["fetched"] * len(SIZES) + ["sent"] * len(SIZES)

@@ -207,3 +207,17 @@ fn requests_that_cannot_be_are_refused() {
         assert!(error.exit_status() == 2 && error.to_string().contains(expected), "{expected}: {error}");
     }
 }
+
+#[test]
+fn a_lost_packet_ends_the_run_with_an_error() {
+    // Every packet is damaged, and sent twice.
+    let overrides = ["link.bit_error_rate=0.01", "link.retries=1"].map(str::to_owned).to_vec();
+    let nics = vec!["apenet-v5".to_owned()];
+    let error = measure(&Request { nics, overrides, ..on("torus:2x2x1", "uniform", "0.1") }).unwrap_err();
+    let Error::Undelivered(text) = error else { panic!("{error}") };
+    assert!(
+        text.contains("packets were not delivered, nor sent again; the first that was lost: message 0"),
+        "{text}"
+    );
+    assert!(text.contains("damaged each time that the link sent it"), "{text}");
+}

@@ -1,6 +1,7 @@
 //! Host memory: allocations at stable addresses, made on touch, counted at every access.
 
 use crate::cache::{Cache, Lines};
+use crate::gpu::GPU_ADDRESSES;
 use nicety_types::{Buffer, Payload};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::{Cell, RefCell};
@@ -139,6 +140,13 @@ pub enum MemoryError {
         /// Bytes.
         len: u64,
     },
+    /// These bytes are in the memory of the graphics processor, which CPUs do not reach.
+    OfGpu {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        len: u64,
+    },
     /// The host has no more memory.
     Full {
         /// Bytes asked for.
@@ -154,6 +162,11 @@ impl fmt::Display for MemoryError {
             MemoryError::OutOfRange { address, len } => {
                 write!(f, "no allocation of the host holds the {len} bytes at {address:#x}")
             }
+            MemoryError::OfGpu { address, len } => write!(
+                f,
+                "the {len} bytes at {address:#x} are in the memory of the graphics processor, which the host's CPUs do not \
+                 reach; have a card move them, by a put or get of this host to itself"
+            ),
             MemoryError::Full { wanted, left } => write!(
                 f,
                 "the host has {left} bytes of memory left, {wanted} were asked for; raise host.memory in the spec"
@@ -178,6 +191,8 @@ pub struct Traffic {
 pub struct Memory {
     capacity: u64,
     page: u64,
+    /// Whether it is a graphics processor's.
+    is_gpu: bool,
     allocations: RefCell<Vec<Allocation>>,
     used: Cell<u64>,
     next: Cell<u64>,
@@ -197,6 +212,7 @@ impl Memory {
         Memory {
             capacity,
             page,
+            is_gpu: first >= GPU_ADDRESSES,
             allocations: RefCell::default(),
             used: Cell::new(0),
             next: Cell::new(first),
@@ -277,7 +293,10 @@ impl Memory {
         }
         let allocations = self.allocations.borrow();
         let index = allocations.partition_point(|a| a.address <= address);
-        let out_of_range = MemoryError::OutOfRange { address, len };
+        let out_of_range = match address >= GPU_ADDRESSES && !self.is_gpu {
+            true => MemoryError::OfGpu { address, len },
+            false => MemoryError::OutOfRange { address, len },
+        };
         let allocation = index.checked_sub(1).map(|i| &allocations[i]).ok_or(out_of_range)?;
         let offset = address - allocation.address;
         if offset.checked_add(len).is_none_or(|end| end > allocation.len) {

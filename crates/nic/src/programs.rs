@@ -74,7 +74,7 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
 /// Receives the output of handlers; shared by all nodes.
 pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
 
-/// The kinds of failures of a handler, a process or a command.
+/// The kinds of failures of a handler, a process, a command or a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// It trapped: an invalid access or instruction, or the cycle limit, stopped it.
@@ -85,12 +85,14 @@ pub enum FailureKind {
     Budget,
     /// The card refused a command, or could not carry it out.
     Refused,
+    /// The network lost or damaged packets that no card sends again, and their sender's program went on.
+    Lost,
 }
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [FailureKind; 4] =
-        [FailureKind::Trap, FailureKind::Fail, FailureKind::Budget, FailureKind::Refused];
+    pub const ALL: [FailureKind; 5] =
+        [FailureKind::Trap, FailureKind::Fail, FailureKind::Budget, FailureKind::Refused, FailureKind::Lost];
 
     /// The name in reports and on the command line.
     pub const fn name(self) -> &'static str {
@@ -99,11 +101,12 @@ impl FailureKind {
             FailureKind::Fail => "fail",
             FailureKind::Budget => "budget",
             FailureKind::Refused => "refused",
+            FailureKind::Lost => "lost",
         }
     }
 }
 
-/// A failed handler, or several that failed for the same reason.
+/// A failed handler, or several that failed for the same reason; or lost packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramFailure {
     /// The kind of failure.

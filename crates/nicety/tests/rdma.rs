@@ -1,7 +1,7 @@
 //! Hosts with RDMA, through the public interface.
 
 use nicety::apenet::{self, EventKind, Notify, Refusal};
-use nicety::{Cluster, ClusterConfig, Error, Host, Run, Topology, cards, faults};
+use nicety::{Cluster, ClusterConfig, Error, FailureKind, Host, Run, Topology, cards, faults};
 
 fn run<F>(ranks: u32, shards: usize, overrides: &[&str], program: impl Fn(Host) -> F) -> Result<Run, Error>
 where
@@ -304,7 +304,7 @@ fn a_lost_packet_fails_the_run_though_no_program_waits_for_it() {
     lossy("", 3, 3, &["link.bit_error_rate=1e-6"]).unwrap();
     // Or as the user wants.
     let card = cards::load("apenet-v5", &[]).unwrap();
-    let allowed = "refused".parse().unwrap();
+    let allowed = "lost".parse().unwrap();
     let config =
         ClusterConfig { faults: faults::parse("loss=1").unwrap(), allowed, ..ClusterConfig::new(2, card) };
     let ran = run_on(config, async |host| {
@@ -313,7 +313,34 @@ fn a_lost_packet_fails_the_run_though_no_program_waits_for_it() {
         rdma.put(&buffer, 1 - host.rank(), buffer.address(), 0).await?;
         Ok(())
     });
-    assert!(ran.is_ok(), "{ran:?}");
+    let failures = ran.unwrap().failures();
+    let [lost] = &failures[..] else { panic!("{failures:?}") };
+    assert_eq!((lost.kind, lost.rank, lost.times), (FailureKind::Lost, 0, 2));
+    let text = "packets were not delivered, nor sent again; the first: message 1 of rank 0 to rank 1, bytes 0 to 63, lost on \
+                hosts.0 -> hosts.1 at ";
+    assert!(lost.text.starts_with(text), "{}", lost.text);
+}
+
+#[test]
+fn damaged_packets_are_told_as_such() {
+    let card = cards::load("apenet-v5", &["link.retries=0".to_owned()]).unwrap();
+    let config = ClusterConfig {
+        faults: faults::parse("corrupt=1").unwrap(),
+        allowed: "lost,refused".parse().unwrap(),
+        ..ClusterConfig::new(2, card)
+    };
+    let ran = run_on(config, async |host| {
+        let (rdma, buffer) = (host.rdma()?, host.alloc(64)?);
+        rdma.register(&buffer).await?;
+        if host.rank() == 1 {
+            rdma.put(&buffer, 0, buffer.address(), 0).await?;
+        }
+        Ok(())
+    });
+    let failures = ran.unwrap().failures();
+    let [lost] = &failures[..] else { panic!("{failures:?}") };
+    assert_eq!((lost.kind, lost.rank, lost.times), (FailureKind::Lost, 1, 1));
+    assert!(lost.text.contains("on hosts.1 -> hosts.0"), "{}", lost.text);
 }
 
 #[test]

@@ -131,7 +131,7 @@ AllowFailures = Annotated[
     typer.Option(
         "--allow-failures",
         metavar="KIND[,KIND]",
-        help="Failures that are meant to be: trap, fail, budget, refused, or all. Others end with status 1.",
+        help="Failures that are meant to be: trap, fail, budget, refused, lost, or all. Others end with status 1.",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=U64, metavar="N", help="Of every random stream.")]

@@ -78,9 +78,10 @@ class Cluster:
             shards: over how many shards the nodes are spread; results do not depend on it.
             uids: on behalf of which user each rank's operations are, one number for each, which match entries may ask
                 for (`me_append(uid=...)`); of user 0 if left out.
-            allow_failures: failures of handlers and processes that are part of the experiment: `trap`, a handler is
-                stopped; `fail`, it returns that it failed; `budget`, a budget of its application is used up; `refused`,
-                the card refuses a command; one of these, several, or `all`. `Run.failures` has what failed.
+            allow_failures: failures that are part of the experiment: `trap`, a handler is stopped; `fail`, it returns
+                that it failed; `budget`, a budget of its application is used up; `refused`, the card refuses a command;
+                `lost`, packets are lost or damaged that no card sends again, and a program that does not wait for them
+                goes on; one of these, several, or `all`. `Run.failures` has what failed.
 
         Raises:
             InputError: where card, change, topology, flow control, faults or users cannot be.

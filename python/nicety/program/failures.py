@@ -13,9 +13,9 @@ from nicety.program.reports import told
 if TYPE_CHECKING:
     from nicety.program.run import Run
 
-KINDS = ("trap", "fail", "budget", "refused")
+KINDS = ("trap", "fail", "budget", "refused", "lost")
 """How a handler or process can fail: it was stopped; it returned that it failed; a budget of its application was used
-up; the card refused one of its commands."""
+up; the card refused one of its commands; packets were lost on the way, and no card sends them again."""
 
 _LISTED = 8
 """Most failures that a text tells of; a report has them all."""
@@ -103,8 +103,10 @@ def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:
 
 
 class HandlerFailure(HandlerTrap):
-    """A run came to its end, and a handler or process trapped, failed, overran its budget or had a command refused.
+    """A run came to its end, and something failed in it.
 
+    A handler or process trapped, failed, overran its budget or had a command refused, or packets were lost that no card
+    sends again.
     `allow_failures` of what was run says which of these are asked for.
 
     Attributes:

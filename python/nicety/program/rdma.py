@@ -33,8 +33,12 @@ RdmaEventKind = Literal["sent", "fetched", "refused", "received", "rejected"]
 """What an event says.
 
 `sent`: the card has read the bytes of a put or send, and the buffer may be used again. `fetched`: the bytes of a get
-are in its buffer. `refused`: the other end has refused a put, send or get of this process. `received`: the bytes of
+are in its buffer. `refused`: a put, send or get of this process was refused. `received`: the bytes of
 another process's put or send are in memory. `rejected`: a put, send or get of another process was refused here.
+
+Events `received` of one rank come in the order in which it has posted its puts and sends, each behind the bytes of all
+before it, unless these were refused (on a fat tree with `hash-message`: in the order in which they came). Events of
+other kinds are in no order, neither among each other nor to these.
 """
 
 
@@ -70,6 +74,8 @@ class RdmaEvent:
         reason: why, of what was refused: `unregistered`, `foreign` (registered by another process), `no streaming
             buffer`, `too long` for the next streaming buffer, `busy`, `no process` (of that number, for a message of no
             bytes), or `lost` (a packet of it).
+        refused_by: the rank that refused it; this one where a get fails for its own destination, or for a packet of its
+            reply that was lost.
     """
 
     kind: RdmaEventKind
@@ -80,6 +86,7 @@ class RdmaEvent:
     streaming: bool
     operation: Operation | None
     reason: str | None
+    refused_by: int | None
 
 
 def _event(
@@ -91,9 +98,10 @@ def _event(
     streaming: bool,
     operation: int | None,
     reason: str | None,
+    refused_by: int | None,
 ) -> RdmaEvent:
     ended = None if operation is None else Operation(operation)
-    return RdmaEvent(kind, rank, address, length_bytes, data, streaming, ended, reason)
+    return RdmaEvent(kind, rank, address, length_bytes, data, streaming, ended, reason, refused_by)
 
 
 class RdmaProcess:
@@ -176,7 +184,7 @@ class RdmaProcess:
         """Add a streaming buffer, which lies in a region, behind those that are unused. A send of no bytes takes none.
 
         Raises:
-            RunError: where it is not registered, or too many are unused.
+            RunError: where it is not registered, overlaps a streaming buffer that is unused, or too many are unused.
         """
         return self._calls.post_streaming(self._number, buffer)
 
@@ -186,8 +194,8 @@ class RdmaProcess:
         The buffer of a put or send may be used again, or the bytes of a get have come.
 
         Raises:
-            RunError: where the other end has refused it by then, where its end has been told already (by this call or
-                as an event), or where events were lost because a queue was full.
+            RunError: where it has been refused by then (the error names the rank), where its end has been told already
+                (by this call or as an event), or where events were lost because a queue was full.
         """
         return self._calls.wait(self._number, operation_number(operation), _event)
 

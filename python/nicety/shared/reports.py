@@ -132,7 +132,8 @@ class Failure:
     Attributes:
         rank: The rank of its card.
         kind: `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code;
-            `budget`, a budget of its application was used up; `refused`, the card refused a command.
+            `budget`, a budget of its application was used up; `refused`, the card refused a command; `lost`, packets
+            that it sent were lost or damaged on the way, and nothing sends them again.
         text: Description, and place in the source.
         times: Number of times.
     """

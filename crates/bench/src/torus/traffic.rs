@@ -10,7 +10,7 @@ use super::load::Load;
 use super::pattern::{Destinations, Pattern};
 use nicety::{Capture, CapturedRun, Error, LinkLayer};
 use nicety_fabric::{
-    Channel, HeaderBytes, Label, NetworkSpec, Packet, Port, Symbol, Topology, Torus, TorusShape,
+    Channel, HeaderBytes, Label, Network, NetworkSpec, Packet, Port, Symbol, Topology, Torus, TorusShape,
 };
 use nicety_kernel::{Config, Interrupt, Rng, RunError, Sim, World};
 use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Time};
@@ -96,6 +96,7 @@ impl Experiment {
         if let Some(capture) = capture {
             network.capture(capture.memory(), &mut ports);
         }
+        let network = Rc::new(network);
         let end = Time::ZERO + self.warmup + self.window;
         let observer = Rc::new(Observer {
             shape,
@@ -126,6 +127,8 @@ impl Experiment {
             source.sim.clone().spawn_program(format!("source {}", node.0), source.run(observer.clone()));
         }
         observer.measuring.set(senders);
+        let sim = world.sim(nodes[0]);
+        sim.spawn(look_for_losses(sim.clone(), end.since(Time::ZERO), network.clone(), observer.clone()));
         let ended = world.run().map_err(|error| match error {
             RunError::Interrupted { .. } => Error::Interrupted,
             error => Error::Deadlock(error.to_string()),
@@ -139,7 +142,7 @@ impl Experiment {
             })
         });
         ended.and(captured)?;
-        observer.verify()?;
+        observer.verify(&network)?;
         Ok(Measured {
             senders,
             accepted: observer.accepted.get(),
@@ -219,6 +222,16 @@ async fn sink(sim: Sim, port: Rc<Port>, observer: Rc<Observer>, now: Arc<AtomicU
     }
 }
 
+/// Ends the traffic where a packet was lost, which sources would wait for without end; looks once in so long.
+async fn look_for_losses(sim: Sim, every: Duration, network: Rc<Network>, observer: Rc<Observer>) {
+    while !observer.over.get() {
+        sim.delay(every).await;
+        if !network.causes().is_empty() {
+            observer.over.set(true);
+        }
+    }
+}
+
 impl Observer {
     fn is_measured(&self, due: Time) -> bool {
         (self.begin..self.end).contains(&due)
@@ -255,14 +268,24 @@ impl Observer {
     }
 
     /// Checks that all packets have arrived where they were to.
-    fn verify(&self) -> Result<(), Error> {
+    fn verify(&self, network: &Network) -> Result<(), Error> {
         if let Some((to, by)) = self.astray.get() {
             return Err(Error::Program(format!("a packet for node {to} came to node {by}")));
         }
         let (sent, received) = (self.sent.get(), self.received.get());
         match sent == received {
             true => Ok(()),
-            false => Err(Error::Program(format!("{sent} packets were sent, and {received} have arrived"))),
+            false => {
+                let first = network
+                    .lost_packets()
+                    .first()
+                    .map(|packet| format!("; the first that was lost: {packet}"));
+                Err(Error::Undelivered(format!(
+                    "{} of {sent} packets were not delivered, nor sent again{}",
+                    sent - received,
+                    first.unwrap_or_default()
+                )))
+            }
         }
     }
 }

@@ -272,8 +272,10 @@ impl fmt::Display for LostPacket {
             0 => write!(f, ", its header")?,
             bytes => write!(f, ", bytes {offset} to {}", offset + bytes - 1)?,
         }
-        if !cause.is_drop() {
-            write!(f, ", lost on {from} -> {to} at {time}")?;
+        match cause {
+            Cause::Damaged => write!(f, ", damaged on {from} -> {to} at {time}")?,
+            cause if !cause.is_drop() => write!(f, ", lost on {from} -> {to} at {time}")?,
+            _ => {}
         }
         match cause {
             Cause::QueueFull(port) => {

@@ -134,6 +134,17 @@ pub enum ApenetError {
         /// Its number.
         region: u64,
     },
+    /// A streaming buffer with some of the bytes of one that is unused.
+    StreamingOverlap {
+        /// First address of the bytes.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// First address of the unused one.
+        buffer: u64,
+        /// Its bytes.
+        len: u64,
+    },
     /// Too many unused streaming buffers.
     Streaming {
         /// The limit.
@@ -158,11 +169,11 @@ pub enum ApenetError {
         /// The process.
         process: u32,
     },
-    /// The receiver has refused a message.
+    /// A message was refused.
     Refused {
         /// Why.
         why: Refusal,
-        /// The receiver's node.
+        /// The node that has refused it: the receiver's, or the own one for the destination of a get.
         node: u32,
     },
     /// This card has refused a message of another.
@@ -213,6 +224,11 @@ impl fmt::Display for ApenetError {
             E::NoRegion { region } => {
                 write!(f, "the process has no region {region}; it was deregistered, or never registered")
             }
+            E::StreamingOverlap { address, bytes, buffer, len } => write!(
+                f,
+                "the {bytes} bytes at {address:#x} overlap the streaming buffer of {len} bytes at {buffer:#x}, which is \
+                 unused; post it again when an event says that it was used"
+            ),
             E::Streaming { limit } => write!(
                 f,
                 "the process has {limit} unused streaming buffers already; wait for one to be used, or raise \

@@ -2,6 +2,7 @@
 
 use crate::apenet::error::Refusal;
 use crate::apenet::{Endpoint, Operation};
+use nicety_types::NodeId;
 
 /// What has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub enum EventKind {
     Sent(Operation),
     /// The bytes of a get are in its buffer.
     Fetched(Operation),
-    /// The receiver has refused a put, send or get of this process; nothing further of it is written.
+    /// A put, send or get of this process was refused; nothing further of it is written.
     Refused(Operation, Refusal),
     /// The bytes of a peer's put or send are in memory.
     Received,
@@ -56,6 +57,9 @@ pub struct Event {
     pub data: u64,
     /// Whether the bytes are in a streaming buffer.
     pub streaming: bool,
+    /// Of `Refused` and `Rejected`: the node that has refused the message. That is this one where a get fails for its own
+    /// destination, or for a packet of its reply.
+    pub refused_by: Option<NodeId>,
 }
 
 impl Event {

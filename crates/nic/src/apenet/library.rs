@@ -4,7 +4,7 @@ use crate::apenet::driver::Order;
 use crate::apenet::error::ApenetError;
 use crate::apenet::event::{Event, EventKind};
 use crate::apenet::events::{Follow, Wanted};
-use crate::apenet::receive::Getting;
+use crate::apenet::receive::{Getting, Unused};
 use crate::apenet::translation::Hold;
 use crate::apenet::transmit::Leaving;
 use crate::apenet::wire::Kind;
@@ -139,7 +139,7 @@ impl Process {
     /// card.
     ///
     /// # Errors
-    /// When it is empty or not registered, or too many are unused.
+    /// When it is empty or not registered, overlaps an unused one, or too many are unused.
     pub async fn post_streaming(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), ApenetError> {
         self.check_streaming(address, bytes)?;
         let (card, message) = (&self.card, self.card.next_message());
@@ -159,7 +159,7 @@ impl Process {
     pub fn set_up_streaming(&self, address: u64, bytes: u64) -> Result<(), ApenetError> {
         self.check_streaming(address, bytes)?;
         let mut streaming = self.card.receive.streaming.borrow_mut();
-        streaming.entry(self.number).or_default().push_back((address, bytes));
+        streaming.entry(self.number).or_default().add(address, bytes);
         Ok(())
     }
 
@@ -168,16 +168,18 @@ impl Process {
             return Err(ApenetError::Empty);
         }
         drop(self.hold(address, bytes)?);
-        let limit = self.card.spec.limits.streaming;
-        match self.streaming() >= limit {
-            true => Err(ApenetError::Streaming { limit }),
-            false => Ok(()),
+        let (limit, streaming) = (self.card.spec.limits.streaming, self.card.receive.streaming.borrow());
+        let Some(unused) = streaming.get(&self.number) else { return Ok(()) };
+        match unused.touching(address, bytes) {
+            Some((buffer, len)) => Err(ApenetError::StreamingOverlap { address, bytes, buffer, len }),
+            None if unused.len() >= limit => Err(ApenetError::Streaming { limit }),
+            None => Ok(()),
         }
     }
 
     /// Number of unused streaming buffers.
     pub fn streaming(&self) -> u64 {
-        self.card.receive.streaming.borrow().get(&self.number).map_or(0, |buffers| buffers.len() as u64)
+        self.card.receive.streaming.borrow().get(&self.number).map_or(0, Unused::len)
     }
 
     /// Waits for the next event.
@@ -203,7 +205,9 @@ impl Process {
     pub async fn wait(&self, operation: Operation, path: &mut Path) -> Result<Event, ApenetError> {
         let event = self.take(Wanted::End(operation), path).await?;
         match event.kind {
-            EventKind::Refused(_, why) => Err(ApenetError::Refused { why, node: event.peer.node.0 }),
+            EventKind::Refused(_, why) => {
+                Err(ApenetError::Refused { why, node: event.refused_by.unwrap_or(event.peer.node).0 })
+            }
             _ => Ok(event),
         }
     }

@@ -253,7 +253,14 @@ fn a_deregistration_ends_the_streaming_buffers_of_its_region() {
         for (region, offset) in [(0, 0), (1, 0), (0, 8191)] {
             user.stream((regions[region].0 + offset, 1)).await.unwrap();
         }
-        assert_eq!(user.stream((regions[1].0, 1)).await, Err(ApenetError::Streaming { limit: 3 }));
+        let again = ApenetError::StreamingOverlap {
+            address: regions[0].0,
+            bytes: 8192,
+            buffer: regions[0].0 + 8191,
+            len: 1,
+        };
+        assert_eq!(user.stream(regions[0]).await, Err(again));
+        assert_eq!(user.stream((regions[1].0 + 1, 1)).await, Err(ApenetError::Streaming { limit: 3 }));
         user.deregister(numbers[0]).await.unwrap();
         assert_eq!(user.process.streaming(), 1);
         user.put(user.to(0, (regions[1].0, 1), 0)).await.unwrap();
@@ -424,7 +431,7 @@ fn a_reply_whose_buffer_is_deregistered_fails_its_get() {
         let get = user.get(user.to(1, buffer, buffer.0)).await.unwrap();
         user.sim.delay(Duration::from_us(50)).await;
         user.deregister(region).await.unwrap();
-        let error = ApenetError::Refused { why: Refusal::Unregistered, node: 1 };
+        let error = ApenetError::Refused { why: Refusal::Unregistered, node: 0 };
         assert_eq!(user.wait(get).await, Err(error));
         // What still comes of it belongs to no get.
         user.sim.delay(Duration::from_us(500)).await;

@@ -66,7 +66,7 @@ pub struct ClusterConfig {
     pub log: Log,
     /// Called early during the build of a cluster that takes 2 GiB of memory or more.
     pub large: fn(&LargeCluster),
-    /// Failures of handlers and processes that do not fail the run.
+    /// Failures that do not fail the run.
     pub allowed: Allowed,
     /// Whether [`Host::path`] accounts for its time by stage, which costs memory and time; always on where messages are
     /// recorded.
@@ -134,7 +134,7 @@ pub struct NodeReport {
     pub nic: Arc<str>,
     /// Bytes that went through host memory.
     pub memory: Traffic,
-    /// Traps and failures of handlers and processes.
+    /// Traps and failures of handlers and processes, and packets of the node that were lost.
     pub failures: Vec<ProgramFailure>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
@@ -187,7 +187,7 @@ pub struct Cluster {
 
 impl Run {
     /// Failures on the nodes, by rank: traps and failures of handlers and processes, refused commands, messages
-    /// without budget.
+    /// without budget, lost packets.
     pub fn failures(&self) -> Vec<Failure> {
         (0..).zip(&self.nodes).flat_map(|(rank, node)| verdict::failures(rank, node)).collect()
     }
@@ -367,7 +367,7 @@ impl Cluster {
     /// A program's own error first, since it is often why others wait; then a failed handler; then messages that a
     /// network with faults did not deliver; then a deadlock; then failures that no program noticed, unless they are
     /// [allowed](ClusterConfig::allowed); then packets that were lost to cards whose programs go on as if they had come,
-    /// unless refused commands are allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
+    /// unless that is allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
     /// be written is the last of errors. A packet that a switch or card had no room for, and that nothing sends again, was not
     /// delivered; ports that have paused each other in a circle are a deadlock even where all programs have ended.
     pub fn run(&mut self) -> Result<Run, Error> {
@@ -413,12 +413,13 @@ impl Cluster {
             Ok(summary) => {
                 let found = self.cards.iter().zip(&self.memories).zip(0..);
                 let report = |(node, rank)| node_report(node, self.mix.name(rank));
-                let nodes: Vec<NodeReport> = found.map(report).collect();
+                let mut nodes: Vec<NodeReport> = found.map(report).collect();
                 verdict::check(&nodes, self.allowed, |rank| self.mix.label(rank))?;
-                if !self.allowed.has(FailureKind::Refused)
-                    && let Some(text) = undelivered::missed(&self.network, &self.cards)
-                {
-                    return Err(Error::Undelivered(text));
+                if let Some((text, failure)) = undelivered::missed(&self.network, &self.cards) {
+                    if !self.allowed.has(FailureKind::Lost) {
+                        return Err(Error::Undelivered(text));
+                    }
+                    nodes[failure.node.0 as usize].failures.push(failure);
                 }
                 Ok(Run {
                     end: summary.end,

@@ -1,8 +1,8 @@
 //! Errors and notes about messages that a network did not deliver: for its faults, or for want of room.
 
 use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network, Place};
-use nicety_nic::Card;
 use nicety_nic::parts::transport::Undelivered;
+use nicety_nic::{Card, FailureKind, ProgramFailure};
 use nicety_types::NodeId;
 use std::rc::Rc;
 
@@ -19,9 +19,23 @@ pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<S
     }
 }
 
-/// Lost or damaged packets, where a card's programs go on as if they had come; none if there are none.
-pub(crate) fn missed(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
-    cards.iter().any(|card| card.misses_packets()).then(|| lost_for_good(network, cards, true))?
+/// Lost or damaged packets, where a card's programs go on as if they had come: an error's text, and the failure of the host that
+/// sent the first of them. None if there are none.
+pub(crate) fn missed(network: &Network, cards: &[Rc<dyn Card>]) -> Option<(String, ProgramFailure)> {
+    cards.iter().find(|card| card.misses_packets())?;
+    let text = lost_for_good(network, cards, true)?;
+    let kept = network.lost_packets().into_iter().chain(network.recent_losses());
+    let first = kept.min_by_key(|packet| packet.time)?;
+    let times = network.causes().iter().map(|(.., times)| times).sum();
+    let failure = ProgramFailure {
+        kind: FailureKind::Lost,
+        time: first.time,
+        node: first.source,
+        hpu: None,
+        text: format!("packets were not delivered, nor sent again; the first: {first}"),
+        times,
+    };
+    Some((text, failure))
 }
 
 /// Messages that cards gave up, with the fate of their packets since the last progress.

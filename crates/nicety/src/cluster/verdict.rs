@@ -62,7 +62,8 @@ pub struct Failure {
     /// The rank of its card.
     pub rank: u32,
     /// `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code; `budget`, a
-    /// budget of its application was used up; `refused`, the card refused a command.
+    /// budget of its application was used up; `refused`, the card refused a command; `lost`, packets that it sent were lost or
+    /// damaged on the way, and nothing sends them again.
     #[serde(serialize_with = "name")]
     #[schemars(with = "String")]
     pub kind: FailureKind,
@@ -150,7 +151,7 @@ mod tests {
         let error = of("fail,traps").unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no failure \"traps\" to allow; there are trap, fail, budget, refused, and all of them are 'all'"
+            "there is no failure \"traps\" to allow; there are trap, fail, budget, refused, lost, and all of them are 'all'"
         );
     }
 }

@@ -119,7 +119,7 @@ impl Rdma {
     /// Adds a streaming buffer, which lies in a registered region, behind those that are unused.
     ///
     /// # Errors
-    /// When it is not registered, or too many are unused.
+    /// When it is not registered, overlaps an unused one, or too many are unused.
     pub async fn post_streaming(&self, buffer: &Buffer) -> Result<(), Error> {
         let (address, bytes) = (buffer.address(), buffer.len());
         let post = async |path: &mut _| self.process.post_streaming(address, bytes, path).await;

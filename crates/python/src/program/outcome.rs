@@ -63,6 +63,7 @@ pub fn python<'py>(
                 event.streaming,
                 event.operation().map(|operation| operation.0),
                 event.kind.refusal().map(Refusal::name),
+                event.refused_by.map(|node| node.0),
             );
             made(py, then, parts.into_pyobject(py)?)
         }

@@ -203,8 +203,8 @@ impl Events {
             queues.values().flat_map(|queue| &queue.events).chain(written.iter().map(|(_, noted)| noted));
         let mut refused = BTreeMap::new();
         for Noted { event, .. } in waiting {
-            if let EventKind::Refused(_, why) = event.kind {
-                *refused.entry((why, event.peer.node)).or_default() += 1;
+            if let (EventKind::Refused(_, why), Some(by)) = (event.kind, event.refused_by) {
+                *refused.entry((why, by)).or_default() += 1;
             }
         }
         let lost = queues.iter().filter(|(_, queue)| queue.lost > 0);

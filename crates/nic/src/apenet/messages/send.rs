@@ -61,6 +61,7 @@ impl Messenger {
         let Outgoing { to, tag, address, bytes } = message;
         let mut local = 0;
         if bytes > 0 {
+            self.card.dma.memory().check(address, bytes)?;
             let free = self.free_copies.acquire(1).await;
             path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
             local = self.take_copy()?;

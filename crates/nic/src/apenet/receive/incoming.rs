@@ -187,7 +187,8 @@ impl Card {
             Kind::Reply => ("reply", 0),
             _ => ("received", header.data),
         };
-        let event = Event { kind, peer: header.from, address, bytes: header.bytes.into(), data, streaming };
+        let (peer, bytes) = (header.from, header.bytes.into());
+        let event = Event { kind, peer, address, bytes, data, streaming, refused_by: None };
         self.recorder.message_completed(header.message(), &path, outcome);
         self.complete(process, event, header.message(), path);
     }

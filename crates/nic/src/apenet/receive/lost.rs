@@ -98,7 +98,8 @@ impl Card {
         let Some(get) = self.forget_get(number) else { return };
         let kind = EventKind::Refused(Operation(number), why);
         let Getting { peer, process, address, bytes, .. } = get;
-        let event = Event { kind, peer, address, bytes, data: 0, streaming: false };
+        let refused_by = Some(self.node);
+        let event = Event { kind, peer, address, bytes, data: 0, streaming: false, refused_by };
         self.complete(process, event, reply, path.clone());
     }
 }

@@ -16,6 +16,7 @@ mod refusals;
 mod streaming;
 
 pub(in crate::apenet) use incoming::{Getting, Incoming};
+pub(in crate::apenet) use streaming::Unused;
 
 use crate::apenet::Card;
 use crate::apenet::error::Refusal;
@@ -64,8 +65,8 @@ pub(in crate::apenet) struct Receive {
     pub(in crate::apenet) gets: RefCell<BTreeMap<u64, Getting>>,
     /// The first message that was refused.
     pub(in crate::apenet) first_refused: RefCell<Option<(Repr, Refusal)>>,
-    /// Unused streaming buffers by process: addresses and lengths.
-    pub(in crate::apenet) streaming: RefCell<BTreeMap<u32, VecDeque<(u64, u64)>>>,
+    /// Unused streaming buffers by process.
+    pub(in crate::apenet) streaming: RefCell<BTreeMap<u32, Unused>>,
     /// Further streaming buffers by process, made when they are used.
     pub(in crate::apenet) reserves: RefCell<BTreeMap<u32, Reserve>>,
     /// Whether packets are dropped when they have come over the link.

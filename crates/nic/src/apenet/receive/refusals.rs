@@ -40,8 +40,8 @@ impl Card {
         self.recorder.message_failed(header.message(), why.name());
         self.receive.first_refused.borrow_mut().get_or_insert((*header, why));
         let (bytes, data) = (header.bytes.into(), header.data);
-        let event =
-            Event { kind: EventKind::Rejected(why), peer: header.from, address, bytes, data, streaming };
+        let (kind, peer, refused_by) = (EventKind::Rejected(why), header.from, Some(self.node));
+        let event = Event { kind, peer, address, bytes, data, streaming, refused_by };
         self.complete(header.to.process, event, header.message(), path.clone());
         self.send_refusal(header.refusal(why), path.clone());
     }
@@ -112,7 +112,8 @@ impl Card {
         self.count(|counted| counted.refused_elsewhere += 1);
         self.forget_get(header.number);
         let (kind, bytes) = (EventKind::Refused(Operation(header.number), why), header.bytes.into());
-        let event = Event { kind, peer: header.from, address, bytes, data, streaming: false };
+        let (peer, refused_by) = (header.from, Some(header.from.node));
+        let event = Event { kind, peer, address, bytes, data, streaming: false, refused_by };
         let message = MessageId { source: self.node, sequence: header.number };
         self.complete(header.to.process, event, message, path);
     }

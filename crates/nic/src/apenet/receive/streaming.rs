@@ -3,7 +3,51 @@
 use crate::apenet::Card;
 use crate::apenet::error::Refusal;
 use crate::apenet::translation::Registered;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The unused streaming buffers of a process, none of which overlap.
+#[derive(Default)]
+pub(in crate::apenet) struct Unused {
+    /// Their first addresses, in the order in which they are used.
+    order: VecDeque<u64>,
+    /// Their lengths by first address.
+    lengths: BTreeMap<u64, u64>,
+}
+
+impl Unused {
+    pub(in crate::apenet) fn len(&self) -> u64 {
+        self.order.len() as u64
+    }
+
+    /// Adds one behind the others.
+    pub(in crate::apenet) fn add(&mut self, address: u64, bytes: u64) {
+        self.order.push_back(address);
+        self.lengths.insert(address, bytes);
+    }
+
+    /// One that has any of these bytes, at least one: its first address and length.
+    pub(in crate::apenet) fn touching(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        let before = self.lengths.range(..=address.saturating_add(bytes - 1)).next_back();
+        before.map(|(&buffer, &len)| (buffer, len)).filter(|(buffer, len)| buffer + len > address)
+    }
+
+    fn first(&self) -> Option<(u64, u64)> {
+        let first = self.order.front()?;
+        Some((*first, self.lengths[first]))
+    }
+
+    fn remove_first(&mut self) {
+        if let Some(first) = self.order.pop_front() {
+            self.lengths.remove(&first);
+        }
+    }
+
+    /// Forgets those that begin in a range.
+    fn forget(&mut self, range: &std::ops::Range<u64>) {
+        self.order.retain(|address| !range.contains(address));
+        self.lengths.retain(|address, _| !range.contains(address));
+    }
+}
 
 /// Streaming buffers of a process that have been registered but not used, and so not made.
 #[derive(Clone, Copy)]
@@ -29,31 +73,31 @@ impl Card {
         let memory = self.dma.memory().allocate(count * *bytes).ok()?;
         self.set_up_region(process, memory.address(), memory.len()).ok()?;
         *left -= count;
-        let buffers = (0..count).map(|number| (memory.address() + number * *bytes, *bytes));
-        self.receive.streaming.borrow_mut().entry(process).or_default().extend(buffers);
+        let mut streaming = self.receive.streaming.borrow_mut();
+        let unused = streaming.entry(process).or_default();
+        (0..count).for_each(|number| unused.add(memory.address() + number * *bytes, *bytes));
         Some(())
     }
 
     /// Forgets the unused streaming buffers of a region that is being deregistered.
     pub(in crate::apenet) fn forget_streaming(&self, process: u32, region: &Registered) {
-        let end = region.address + region.bytes;
-        if let Some(buffers) = self.receive.streaming.borrow_mut().get_mut(&process) {
-            buffers.retain(|(address, _)| !(region.address..end).contains(address));
+        if let Some(unused) = self.receive.streaming.borrow_mut().get_mut(&process) {
+            unused.forget(&(region.address..region.address + region.bytes));
         }
     }
 
     /// The first unused streaming buffer of a process.
     pub(in crate::apenet) fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
-        if self.receive.streaming.borrow().get(&process).is_none_or(VecDeque::is_empty) {
+        if self.receive.streaming.borrow().get(&process).is_none_or(|unused| unused.len() == 0) {
             self.make_streaming(process);
         }
         let mut streaming = self.receive.streaming.borrow_mut();
-        let buffers = streaming.get_mut(&process).ok_or(Refusal::NoBuffer)?;
-        let &(address, room) = buffers.front().ok_or(Refusal::NoBuffer)?;
+        let unused = streaming.get_mut(&process).ok_or(Refusal::NoBuffer)?;
+        let (address, room) = unused.first().ok_or(Refusal::NoBuffer)?;
         if bytes > room {
             return Err(Refusal::TooLong);
         }
-        buffers.pop_front();
+        unused.remove_first();
         Ok(address)
     }
 }

@@ -331,6 +331,6 @@ impl Card {
         data: u64,
     ) -> Event {
         let kind = EventKind::Sent(Operation(message.sequence));
-        Event { kind, peer, address, bytes, data, streaming: false }
+        Event { kind, peer, address, bytes, data, streaming: false, refused_by: None }
     }
 }
