@@ -79,3 +79,34 @@ def test_cards_that_can_run_a_program_do(nicety: Run, tmp_path: Path) -> None:
     # Where none can, there is no report.
     result = nicety("run", program, "--nic", "qnix,spin-discrete")
     assert (result.status, result.stdout) == (2, "")
+
+
+def test_a_use_case_keeps_its_rows(nicety: Run) -> None:
+    result = nicety(
+        "bench",
+        "broadcast",
+        "--nic",
+        "spin-discrete",
+        "--nodes",
+        "4",
+        "--sizes",
+        "8,64Ki",
+        "--faults",
+        "loss=0.02,seed=1",
+    )
+    assert result.status == 1
+    report = nicety(
+        "bench",
+        "broadcast",
+        "--nic",
+        "spin-discrete",
+        "--nodes",
+        "4",
+        "--sizes",
+        "8,64Ki",
+        "--faults",
+        "loss=0.02,seed=1",
+        "--json",
+    ).json()
+    assert {row["size_bytes"] for row in report["rows"]} == {8}
+    assert all("size 65536" in one["point"] and one["kind"] == "Deadlock" for one in report["failed_points"])

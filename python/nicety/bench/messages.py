@@ -184,14 +184,24 @@ def _directions(report: Report) -> list[_Table]:
     return tables
 
 
+_MOST_BESIDE = 6
+"""Most cards beside each other in a table."""
+
+
 def _tables(report: Report, what: str, cell: Callable[[Row], str]) -> list[_Table]:
-    """Tables with a row for each size and a column for each mode of a card, or for each card of a single mode."""
+    """Tables with a row for each size and a column for each mode of a card, or for each card of a single mode.
+
+    Many cards have a row each, and a column for each size.
+    """
     rows = report["rows"]
     modes = distinct(row["mode"] for row in rows)
     nics = distinct(row["nic"] for row in rows)
     if len(modes) == 1 and len(nics) > 1:
         by_nic = {(row["nic"], row["size_bytes"]): cell(row) for row in rows}
-        return [(f"mode {modes[0]}: {what}", _grid(nics, by_nic))]
+        table = _grid(nics, by_nic)
+        if len(nics) > _MOST_BESIDE:
+            table = [["Card", *row[1:]] if row[0] == "Size" else list(row) for row in zip(*table, strict=True)]
+        return [(f"mode {modes[0]}: {what}", table)]
     tables = []
     for nic in nics:
         own = {(row["mode"], row["size_bytes"]): cell(row) for row in rows if row["nic"] == nic}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicety import errors
 from nicety.errors import Error, HandlerTrap, InputError, RunError
@@ -12,6 +12,9 @@ from nicety.program.reports import told
 
 if TYPE_CHECKING:
     from nicety.program.run import Run
+    from nicety.shared.types import FailedPoint
+
+_R = TypeVar("_R")
 
 KINDS = ("trap", "fail", "budget", "refused", "lost")
 """How a handler or process can fail: it was stopped; it returned that it failed; a budget of its application was used
@@ -71,26 +74,60 @@ def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
         raise HandlerFailure(_text(lines, failed), failed, report=report)
 
 
-def require_points(report: Mapping[str, Any]) -> None:
+def require_points(report: Mapping[str, Any], attempts: Attempts | None = None) -> None:
     """The same of a report some of whose points failed, and have no row.
 
+    Args:
+        report: its `failed_points` name them, where there are any.
+        attempts: what failed, where it is at hand.
+
     Raises:
-        RunError: of the kind of the first that failed; its `report` is the report.
-        InputError: where that is one.
+        Error: of the class of the first; its `report` is the report.
         KeyboardInterrupt: where the rest was interrupted; with a `report`, too.
     """
     points = report.get("failed_points")
     if not points:
         return
-    ended = points[-1]["kind"] == "KeyboardInterrupt"
     error: BaseException = KeyboardInterrupt()
-    if not ended:
+    if points[-1]["kind"] != "KeyboardInterrupt":
         lines = [f"{each['point']}: {each['text']}" for each in points[:_LISTED]]
         if len(points) > _LISTED:
             lines.append(f"and {len(points) - _LISTED} more points")
-        error = getattr(errors, points[0]["kind"], RunError)("\n".join(lines))
+        text = "\n".join(lines)
+        first = next(iter(attempts.errors.values())) if attempts else None
+        error = retold(first, text) if isinstance(first, Error) else getattr(errors, points[0]["kind"], RunError)(text)
     vars(error)["report"] = report
     raise error
+
+
+@dataclass
+class Attempts:
+    """Points that are run one after the other, of which some may fail."""
+
+    errors: dict[str, BaseException] = field(default_factory=dict)
+    """Those of the points that failed, by their name."""
+
+    def run(self, point: str, act: Callable[[], _R]) -> _R | None:
+        """What this gives; none where it failed, or where an earlier point was interrupted."""
+        if any(isinstance(error, KeyboardInterrupt) for error in self.errors.values()):
+            return None
+        try:
+            return act()
+        except (Error, KeyboardInterrupt) as error:
+            self.errors[point] = error
+            return None
+
+    def report(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """A report with its `failed_points`; where it has no rows, the first one's error is raised."""
+        if not self.errors:
+            return dict(report)
+        if not report["rows"]:
+            raise next(iter(self.errors.values()))
+        points: list[FailedPoint] = [
+            {"point": point, "kind": type(error).__name__, "text": str(error).removeprefix(f"{point}: ")}
+            for point, error in self.errors.items()
+        ]
+        return {**report, "failed_points": points}
 
 
 def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:

@@ -33,7 +33,7 @@ from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
 from nicety import _native
 from nicety.errors import Error, InputError, RunError
 from nicety.program.cluster import Cluster
-from nicety.program.failures import Allowed, allowed, require_points, require_report, retold
+from nicety.program.failures import Allowed, Attempts, allowed, require_points, require_report, retold
 from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
 from nicety.program.reports import transport_of
@@ -98,38 +98,28 @@ class _Runs:
         network: options of the network whose effects rows have.
         rows: of all cards.
         of_cards: notes beside them, by the names of `_OF_CARDS`.
-        failed: errors by card.
+        attempts: the cards whose run failed.
     """
 
     network: Mapping[str, str]
     rows: list[dict[str, Any]] = field(default_factory=list)
     of_cards: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in _OF_CARDS})
-    failed: dict[str, BaseException] = field(default_factory=dict)
+    attempts: Attempts = field(default_factory=Attempts)
 
     def add(self, nic: str, cluster: Cluster, programs: Program | Mapping[int, Program]) -> Run | None:
-        """Run on a card, unless an earlier run was interrupted; none where the run failed."""
-        if any(isinstance(error, KeyboardInterrupt) for error in self.failed.values()):
-            return None
-        try:
-            with _explained(nic):
-                run = cluster.run(programs)
-        except (Error, KeyboardInterrupt) as error:
-            self.failed[nic] = error
-            return None
-        of_network = _network(run, self.network)
-        self.rows += [row | of_network for row in _rows(nic, run)]
-        for kind, found in _of_cards(nic, run).items():
-            self.of_cards[kind] += found
-        return run
+        """Run on a card; none where that failed, or an earlier one was interrupted."""
 
-    def failed_points(self) -> list[FailedPoint]:
-        """The cards without a row; where none has any, the first one's error is raised."""
-        if self.failed and not self.rows:
-            raise next(iter(self.failed.values()))
-        return [
-            {"point": nic, "kind": type(error).__name__, "text": str(error).removeprefix(f"{nic}: ")}
-            for nic, error in self.failed.items()
-        ]
+        def act() -> Run:
+            with _explained(nic):
+                return cluster.run(programs)
+
+        run = self.attempts.run(nic, act)
+        if run is not None:
+            of_network = _network(run, self.network)
+            self.rows += [row | of_network for row in _rows(nic, run)]
+            for kind, found in _of_cards(nic, run).items():
+                self.of_cards[kind] += found
+        return run
 
 
 @checked
@@ -219,11 +209,10 @@ def run_program(
         "refused_commands": runs.of_cards["refused_commands"],
         "handler_lines": runs.of_cards["handler_lines"],
     }
-    if failed := runs.failed_points():
-        report["failed_points"] = failed
-    require_points(report)
-    require_report(report, kinds | file.allowed)
-    return report
+    whole = cast(ProgramReport, runs.attempts.report(report))
+    require_points(whole, runs.attempts)
+    require_report(whole, kinds | file.allowed)
+    return whole
 
 
 def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:

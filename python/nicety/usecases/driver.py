@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
@@ -15,7 +16,7 @@ from nicety import _native
 from nicety.build.compiler import compile_handlers, library_source
 from nicety.build.sources import Handlers
 from nicety.errors import Error, InputError, RunError
-from nicety.program.failures import Allowed, allowed, retold
+from nicety.program.failures import Allowed, Attempts, allowed, require_points, retold
 from nicety.program.reports import transport_of
 from nicety.shared.checks import U64, Place, whole
 from nicety.shared.options import asked
@@ -107,7 +108,9 @@ def run_usecase(
         "incomplete": _incomplete(case, list(points[0]), rows),
         "failures": sweep.failures,
     }
-    return cast(UseCaseReport, Shown(report, report_html))
+    shown = Shown(sweep.attempts.report(report), report_html)
+    require_points(shown, sweep.attempts)
+    return cast(UseCaseReport, shown)
 
 
 def _incomplete(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Incomplete]:
@@ -172,6 +175,7 @@ class _Sweep:
     programs: Mapping[str, Handlers]
     trace: tuple[Path, Literal["ns", "ps"]] | None
     failures: list[dict[str, Any]] = field(default_factory=list)
+    attempts: Attempts = field(default_factory=Attempts)
 
     def rows(
         self, measured: Sequence[tuple[Card, str, Point]], progress: Callable[[int, int], None] | None
@@ -181,15 +185,21 @@ class _Sweep:
         if progress is not None:
             progress(0, len(measured))
         for card, mode, point in measured:
-            with _at(card, mode, point):
-                outcomes = [
-                    self.run(card, mode, point, iteration, recorded=not rows and iteration == 0)
-                    for iteration in range(self.iterations)
-                ]
-            rows.append(_row(self.case, card, mode, point, outcomes))
+            act = partial(self.outcomes, card, mode, point, recorded=not rows)
+            outcomes = self.attempts.run(_place(card.name, mode, point), act)
+            if outcomes is not None:
+                rows.append(_row(self.case, card, mode, point, outcomes))
             if progress is not None:
-                progress(len(rows), len(measured))
+                progress(len(rows) + len(self.attempts.errors), len(measured))
         return rows
+
+    def outcomes(self, card: Card, mode: str, point: Point, *, recorded: bool) -> list[_Measured]:
+        """The runs of a point."""
+        with _at(card, mode, point):
+            return [
+                self.run(card, mode, point, iteration, recorded=recorded and iteration == 0)
+                for iteration in range(self.iterations)
+            ]
 
     def run(self, card: Card, mode: str, point: Point, iteration: int, *, recorded: bool) -> _Measured:
         """One run, recorded where a timeline of it is wanted."""

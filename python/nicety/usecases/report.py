@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from nicety.shared.ranges import format_size
+from nicety.shared.types import FailedPoint
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html
@@ -28,7 +29,8 @@ class UseCaseReport(TypedDict):
     all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
     `parameters` and `figure` say which of these make a table. `incomplete` says in which rows not all was done that was
     asked for, as where a full table refuses keys; with one, the command's status is 1. `failures` is what failed in
-    handlers and was allowed to, as in `Run.failures`, with the point where it did.
+    handlers and was allowed to, as in `Run.failures`, with the point where it did. `failed_points` are those whose run
+    failed, and that have no row.
     """
 
     benchmark: str
@@ -43,6 +45,7 @@ class UseCaseReport(TypedDict):
     rows: list[dict[str, Any]]
     incomplete: list[Incomplete]
     failures: list[dict[str, Any]]
+    failed_points: NotRequired[list[FailedPoint]]
 
 
 class Incomplete(TypedDict):
