@@ -95,6 +95,45 @@ def test_datagrams() -> None:
     assert results[1][0] == (b"back", ("10.0.0.1", 9))
 
 
+def test_an_ipv6_address_is_its_ranks_too() -> None:
+    sent = bytes(range(200)) * 40
+
+    async def server(host: nicety.Host) -> object:
+        listener, inbox = host.socket.stream(), host.socket.datagram()
+        await listener.bind(80)
+        await inbox.bind(53)
+        await listener.listen()
+        await host.barrier()
+        peer = await listener.accept()
+        got = b""
+        while piece := await peer.recv(5000):
+            got += piece
+        question, source = await inbox.recvfrom(100)
+        await inbox.sendto(question[::-1], *source)
+        return got == sent, peer.peer[0], source[0]
+
+    async def client(host: nicety.Host) -> object:
+        await host.barrier()
+        socket, questions = host.socket.stream(), host.socket.datagram()
+        await socket.connect("fd00::1", 80)
+        await socket.send(sent)
+        await socket.close()
+        await questions.bind(1000)
+        await questions.sendto(b"why?", "fd00::1", 53)
+        answer, source = await questions.recvfrom(100)
+        refused = host.socket.stream()
+        return (
+            answer,
+            source,
+            await number_of(refused.connect("fd00::1", 81)),
+            await number_of(host.socket.stream().connect("fd01::1", 80)),
+        )
+
+    run = nicety.Cluster(2, NIC).run({0: server, 1: client})
+    assert run.results[0] == (True, "fd00::2", "fd00::2")
+    assert run.results[1] == (b"?yhw", ("fd00::1", 53), "ECONNREFUSED", "ENETUNREACH")
+
+
 def test_errors_are_those_of_sockets() -> None:
     async def main(host: nicety.Host) -> list[str]:
         stream, other, datagram = host.socket.stream(), host.socket.stream(), host.socket.datagram()
