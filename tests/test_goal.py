@@ -136,3 +136,50 @@ def test_a_pattern_without_a_size_is_told_of(nicety: Callable[..., Result]) -> N
     done = nicety("goal", "generate", "ring-allreduce", "--ranks", "4")
     assert done.status == 2
     assert done.stderr.startswith("nicety: --size is missing: bytes: of the message")
+
+
+def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    comm = "94853248035456"
+    for rank in (0, 1):
+        lines = [
+            "MPI_Init:-:1:2:1000",
+            f"MPI_Sendrecv:1002:1:4:1,1,1:{1 - rank}:7:2:4:1,1,1:{1 - rank}:7:{comm},{rank},2:9:1009",
+            "MPI_Test:1009:4096:1:2:1010",
+            f"MPI_Barrier:1011:{comm},{rank},2:1020",
+            "MPI_Finalize:1020:-",
+        ]
+        (tmp_path / f"pmpi-trace-rank-{rank}.txt").write_text("\n".join(lines) + "\n")
+    # In any order: ranks are in the names.
+    done = nicety("goal", "trace", "pmpi-trace-rank-1.txt", "pmpi-trace-rank-0.txt", "-o", "t.bin", "--json")
+    assert done.status == 0
+    assert done.json() == {
+        "output": "t.bin",
+        "ranks": 2,
+        "calls": 10,
+        "operations": 12,
+        "unsaid": {"MPI_Test": 2},
+        "backwards": 0,
+    }
+    assert done.stderr.startswith("nicety: traces do not say which requests calls ended (2 of MPI_Test); a test is taken")
+    # 2 us, a message of 4 bytes both ways, 2 us, one byte both ways.
+    run = nicety("goal", "run", "t.bin", "--L", "1us", "--o", "0", "--g", "0", "--G", "0", "--json")
+    assert run.json()["finish_ns"] == [6000.0, 6000.0]
+
+
+@pytest.mark.parametrize(
+    ("files", "wrong"),
+    [
+        (["rank-0.txt", "rank-2.txt"], "there is no trace of rank 1; name those of all ranks"),
+        (["rank-0.txt", "other-0.txt"], "other-0.txt: this is rank 0, and so is rank-0.txt"),
+        (["rank.txt"], "rank.txt: its name has no rank at its end, as pmpi-trace-rank-7.txt has"),
+        (["none-0.txt"], "none-0.txt: cannot read it (No such file or directory)"),
+        (["bad-0.txt"], "bad-0.txt:2:15: rank 0: a communicator, as in 0,3,4, is expected, not '0,1'"),
+    ],
+)
+def test_traces_that_are_none_or_missing_are_refused(
+    files: list[str], wrong: str, nicety: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "bad-0.txt").write_text("MPI_Init:-:1:2:3\nMPI_Barrier:4:0,1:5\n")
+    done = nicety("goal", "trace", *files, "-o", "out.goal")
+    assert (done.status, done.stdout, done.stderr) == (2, "", f"nicety: {wrong}\n")
+    assert not (tmp_path / "out.goal").exists()

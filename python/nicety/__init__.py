@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
     from nicety.cli.sweep.driver import sweep_study
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
-    from nicety.goal import convert_schedule, generate_schedule, run_schedule, schedule_info
+    from nicety.goal import convert_schedule, generate_schedule, run_schedule, schedule_info, trace_schedule
     from nicety.program.buffers import Buffer
     from nicety.program.calls import Operation
     from nicety.program.channels.card import Channels
@@ -155,6 +155,7 @@ __all__ = [
     "sweep",
     "sweep_report",
     "sweep_study",
+    "trace_schedule",
 ]
 
 # Loaded when first used: the command line must not pay for what a command does not need.
@@ -240,6 +241,7 @@ _HOMES = {
     "sweep": "nicety.sweeps.sweep",
     "sweep_report": "nicety.sweeps.page",
     "sweep_study": "nicety.cli.sweep.driver",
+    "trace_schedule": "nicety.goal",
 }
 
 

@@ -6,6 +6,7 @@ A schedule has the operations of each rank, and which of them wait for which; se
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from os import fspath
 from typing import Unpack, cast
 
@@ -14,7 +15,15 @@ from nicety.bench.measured import Progress
 from nicety.shared.checks import Place, text
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import Converted, Generated, GenerateOptions, ScheduleInfo, ScheduleOptions, ScheduleReport
+from nicety.shared.types import (
+    Converted,
+    Generated,
+    GenerateOptions,
+    ScheduleInfo,
+    ScheduleOptions,
+    ScheduleReport,
+    Traced,
+)
 from nicety.show.columns import align, fixed
 from nicety.show.tables import Table
 
@@ -85,6 +94,33 @@ def generate_schedule(
     """
     request = request_text(GenerateOptions, given, pattern=pattern, output=_path(output))
     return cast(Generated, json.loads(_native.goal_generate(request, progress)))
+
+
+@checked
+def trace_schedule(files: Iterable[Place], output: Place, *, progress: Progress | None = None) -> Traced:
+    """Make the schedule of what an MPI program did.
+
+    Args:
+        files: the traces that liballprof wrote, one of each rank, whose names end with its number.
+        output: the file to write: `.bin` is binary, any other name text.
+        progress: called with the thousandths of the traces that are read, and with 1000.
+
+    Raises:
+        InputError: a trace is missing or is none, no schedule can be made of it, or the file cannot be written.
+    """
+    request = json.dumps({"files": [_path(file) for file in files], "output": _path(output)})
+    return cast(Traced, json.loads(_native.goal_trace(request, progress)))
+
+
+def unsaid_text(traced: Traced) -> list[str]:
+    """What traces do not say, and what was made of it; a sentence each."""
+    said = []
+    if counts := ", ".join(f"{count} of {name}" for name, count in traced["unsaid"].items()):
+        taken = "a test is taken to end none, and a wait for one the request that was posted first"
+        said.append(f"traces do not say which requests calls ended ({counts}); {taken}")
+    if back := traced["backwards"]:
+        said.append(f"clocks went back {back} times, which is taken for no time")
+    return said
 
 
 def _path(file: Place) -> str:

@@ -38,7 +38,7 @@ impl Format {
     }
 }
 
-fn unreadable(path: &str, error: &io::Error) -> Error {
+pub(crate) fn unreadable(path: &str, error: &io::Error) -> Error {
     Error::Input(format!("{path}: cannot read it ({})", said(error)))
 }
 
@@ -68,28 +68,46 @@ pub fn read(
         Ok(_) => Box::new(file),
         Err(_) => Box::new(io::Cursor::new(head).chain(file)),
     };
-    let counted = Counted { source: again.into(), read: 0.into() };
+    let counted = Counted::new(again);
     let (found, format) = if is_binary {
         let source = BufReader::with_capacity(1 << 16, &counted);
-        (binary::read(source, &mut |_| go_on(counted.read.get(), length)), Format::Binary)
+        (binary::read(source, &mut |_| go_on(counted.read(), length)), Format::Binary)
     } else {
-        (text::read(&counted, labels, &mut |_| go_on(counted.read.get(), length)), Format::Text)
+        (text::read(&counted, labels, &mut |_| go_on(counted.read(), length)), Format::Text)
     };
     match found {
         Ok(schedule) => Ok((schedule, format)),
-        Err(ReadError { interrupted: true, .. }) => Err(Error::Interrupted),
-        Err(ReadError { place: Place::Text { line, column }, rank, text, .. }) => {
+        Err(error) => Err(described(path, error)),
+    }
+}
+
+/// An error of a file, with its name.
+pub(crate) fn described(path: &str, error: ReadError) -> Error {
+    match error {
+        ReadError { interrupted: true, .. } => Error::Interrupted,
+        ReadError { place: Place::Text { line, column }, rank, text, .. } => {
             let rank = rank.map(|rank| format!("rank {rank}: ")).unwrap_or_default();
-            Err(Error::Input(format!("{path}:{line}:{column}: {rank}{text}")))
+            Error::Input(format!("{path}:{line}:{column}: {rank}{text}"))
         }
-        Err(error) => Err(Error::Input(format!("{path}: {error}"))),
+        error => Error::Input(format!("{path}: {error}")),
     }
 }
 
 /// A source that counts what is read of it.
-struct Counted<R> {
+pub(crate) struct Counted<R> {
     source: std::cell::RefCell<R>,
     read: std::cell::Cell<u64>,
+}
+
+impl<R> Counted<R> {
+    pub(crate) fn new(source: R) -> Counted<R> {
+        Counted { source: source.into(), read: 0.into() }
+    }
+
+    /// Bytes so far.
+    pub(crate) fn read(&self) -> u64 {
+        self.read.get()
+    }
 }
 
 impl<R: Read> Read for &Counted<R> {

@@ -6,6 +6,7 @@
 //! - [`Schedule`] in memory, and [`Builder`], which makes one rank by rank;
 //! - [`text`] and [`binary`], the two formats of GOAL, and [`file`](mod@file), which tells them apart;
 //! - [`generate`], schedules of communication patterns;
+//! - [`trace`], schedules of what MPI programs did;
 //! - [`loggops`], a network in which a message costs by its size alone;
 //! - [`requests`], all of this as commands: JSON in, JSON out.
 
@@ -19,6 +20,7 @@ pub mod loggops;
 pub mod requests;
 mod schedule;
 pub mod text;
+pub mod trace;
 
 pub use check::{Cycle, find_cycle};
 pub use error::{Place, ReadError};
@@ -36,7 +38,7 @@ pub fn schemas() -> Vec<(String, Value)> {
         generator.take_definitions(true).into_iter().collect()
     }
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    reports.subschema_for::<(requests::Report, Info, requests::Converted, requests::Generated)>();
+    reports.subschema_for::<(requests::Report, Info, requests::Converted, requests::Generated, requests::Traced)>();
     let mut asked = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     asked.subschema_for::<(requests::RunRequest, requests::GenerateRequest)>();
     let mut made = all(reports);

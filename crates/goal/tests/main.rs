@@ -9,3 +9,4 @@ mod rules;
 mod same;
 mod schedules;
 mod text;
+mod trace;

@@ -2,7 +2,7 @@
 
 use crate::calls::report;
 use crate::errors::guarded;
-use nicety_goal::requests::{self, GenerateRequest, RunRequest};
+use nicety_goal::requests::{self, GenerateRequest, RunRequest, TraceRequest};
 use pyo3::prelude::*;
 
 /// Runs a schedule. Calls `progress(done, total)` with thousandths; Ctrl-C ends it.
@@ -34,4 +34,11 @@ pub fn goal_convert(
 pub fn goal_generate(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| GenerateRequest::from_json(request))?;
     report(py, progress, move |environment| requests::generate(&request, environment))
+}
+
+/// Makes a schedule of the traces of an MPI program; otherwise as `goal_run`.
+#[pyfunction]
+pub fn goal_trace(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let request = guarded(|| TraceRequest::from_json(request))?;
+    report(py, progress, move |environment| requests::trace(&request, environment))
 }

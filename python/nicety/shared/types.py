@@ -1898,6 +1898,26 @@ class ScheduleReport(TypedDict):
     unexecuted: NotRequired[int]
 
 
+class Traced(TypedDict):
+    """A schedule that was made of traces.
+
+    Attributes:
+        output: The file.
+        ranks: Ranks.
+        calls: Calls in the traces.
+        operations: Operations of the schedule.
+        unsaid: Calls whose effect a trace does not say, by name: `MPI_Test` may have ended a request or not.
+        backwards: Calls that began before the one before them ended, by the trace's clock.
+    """
+
+    output: str
+    ranks: int
+    calls: int
+    operations: int
+    unsaid: dict[str, int]
+    backwards: int
+
+
 class GenerateOptions(TypedDict, total=False):
     """Make the schedule of a communication pattern.
 

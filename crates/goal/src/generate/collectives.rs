@@ -1,6 +1,7 @@
 //! Broadcast, reduce, barrier and allreduce.
 
 use super::{Program, part};
+use std::ops::Range;
 
 /// The children of a rank in a binomial tree over all ranks, the one with the largest tree first, and its parent.
 fn tree(rank: u32, ranks: u32) -> (Option<u32>, Vec<u32>) {
@@ -10,7 +11,7 @@ fn tree(rank: u32, ranks: u32) -> (Option<u32>, Vec<u32>) {
     (parent, bits.filter(|child| *child < u64::from(ranks)).map(|child| child as u32).collect())
 }
 
-pub(super) fn broadcast(program: &mut Program<'_>) {
+pub(crate) fn broadcast(program: &mut Program<'_>) {
     let (parent, children) = tree(program.rank, program.shape.ranks);
     let mut after: Vec<u32> =
         parent.map(|parent| program.recv(program.shape.size, parent, 0)).into_iter().collect();
@@ -19,7 +20,7 @@ pub(super) fn broadcast(program: &mut Program<'_>) {
     }
 }
 
-pub(super) fn reduce(program: &mut Program<'_>) {
+pub(crate) fn reduce(program: &mut Program<'_>) {
     let (parent, children) = tree(program.rank, program.shape.ranks);
     let mut after = Vec::new();
     // The smallest trees are done first.
@@ -32,7 +33,7 @@ pub(super) fn reduce(program: &mut Program<'_>) {
     }
 }
 
-pub(super) fn dissemination(program: &mut Program<'_>) {
+pub(crate) fn dissemination(program: &mut Program<'_>) {
     let (rank, ranks, size) = (u64::from(program.rank), u64::from(program.shape.ranks), program.shape.size);
     let mut after = Vec::new();
     let mut distance = 1;
@@ -43,7 +44,7 @@ pub(super) fn dissemination(program: &mut Program<'_>) {
     }
 }
 
-pub(super) fn recursive_doubling(program: &mut Program<'_>) {
+pub(crate) fn recursive_doubling(program: &mut Program<'_>) {
     let (rank, ranks, size) = (program.rank, program.shape.ranks, program.shape.size);
     let compute = program.shape.compute_ns;
     let group = 1 << ranks.ilog2();
@@ -74,19 +75,35 @@ pub(super) fn recursive_doubling(program: &mut Program<'_>) {
 
 /// An allreduce of `size` bytes with this tag, which computes so long on each part, behind an operation or with the current
 /// part of the pattern.
-pub(super) fn ring(program: &mut Program<'_>, size: u64, compute_ns: u64, tag: u32, after: Option<u32>) {
+pub(crate) fn allreduce_ring(
+    program: &mut Program<'_>,
+    size: u64,
+    compute_ns: u64,
+    tag: u32,
+    after: Option<u32>,
+) {
+    let ranks = program.shape.ranks;
+    ring(program, &|number| part(size, ranks, number), 0..2 * (ranks - 1), compute_ns, tag, after);
+}
+
+/// Steps around a ring: in those before `ranks - 1` parts of a vector are summed, and then passed on to all.
+pub(crate) fn ring(
+    program: &mut Program<'_>,
+    parts: &dyn Fn(u32) -> u64,
+    steps: Range<u32>,
+    compute_ns: u64,
+    tag: u32,
+    after: Option<u32>,
+) {
     let (rank, ranks) = (program.rank, program.shape.ranks);
-    if ranks == 1 {
-        return;
-    }
     let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
     let mut ready: Vec<u32> = after.into_iter().collect();
-    for step in 0..2 * (ranks - 1) {
+    for step in steps {
         // Step by step a rank passes on the part that it got in the step before.
         let sends = (u64::from(rank) + 2 * u64::from(ranks) - u64::from(step)) % u64::from(ranks);
         let gets = (sends + u64::from(ranks) - 1) % u64::from(ranks);
-        program.send(part(size, ranks, sends as u32), next, tag, &ready);
-        let got = program.recv(part(size, ranks, gets as u32), before, tag);
+        program.send(parts(sends as u32), next, tag, &ready);
+        let got = program.recv(parts(gets as u32), before, tag);
         let is_reduced = step < ranks - 1;
         ready = program.calc(if is_reduced { compute_ns } else { 0 }, &[got]);
     }

@@ -12,41 +12,41 @@ pub(super) fn pairwise(program: &mut Program<'_>) {
     }
 }
 
-/// Everything at once, to and from all others.
-pub(super) fn linear(program: &mut Program<'_>, size: u64, tag: u32) {
+/// Everything at once, to and from all others: `sizes` are the bytes to and from each.
+pub(crate) fn linear(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> (u64, u64), tag: u32) {
     let (rank, ranks) = (u64::from(program.rank), u64::from(program.shape.ranks));
     let others = (1..ranks).map(|step| ((rank + step) % ranks) as u32);
     for other in others.clone() {
-        program.recv(size, other, tag);
+        program.recv(sizes(other).1, other, tag);
     }
     for other in others {
-        program.send(size, other, tag, &[]);
+        program.send(sizes(other).0, other, tag, &[]);
     }
 }
 
-pub(super) fn gather(program: &mut Program<'_>) {
-    let size = program.shape.size;
+/// All to the root: `sizes` are the bytes of each.
+pub(crate) fn gather(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     if program.rank > 0 {
-        program.send(size, 0, 0, &[]);
+        program.send(sizes(program.rank), 0, 0, &[]);
         return;
     }
     for from in 1..program.shape.ranks {
-        program.recv(size, from, 0);
+        program.recv(sizes(from), from, 0);
     }
 }
 
-pub(super) fn scatter(program: &mut Program<'_>) {
-    let size = program.shape.size;
+/// The root to all: `sizes` are the bytes of each.
+pub(crate) fn scatter(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     if program.rank > 0 {
-        program.recv(size, 0, 0);
+        program.recv(sizes(program.rank), 0, 0);
         return;
     }
     for to in 1..program.shape.ranks {
-        program.send(size, to, 0, &[]);
+        program.send(sizes(to), to, 0, &[]);
     }
 }
 
-pub(super) fn pipeline(program: &mut Program<'_>) {
+pub(crate) fn pipeline(program: &mut Program<'_>) {
     let (rank, size) = (program.rank, program.shape.size);
     let got: Vec<u32> = rank.checked_sub(1).map(|from| program.recv(size, from, 0)).into_iter().collect();
     let done = program.calc(program.shape.compute_ns, &got);

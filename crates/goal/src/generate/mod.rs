@@ -4,8 +4,8 @@
 //! does so on CPU 0 of each rank. Messages take that, too; those of training steps take CPU 1, so that they go on while CPU 0
 //! computes.
 
-mod collectives;
-mod exchanges;
+pub(crate) mod collectives;
+pub(crate) mod exchanges;
 mod training;
 
 use crate::schedule::{Builder, Kind, Op, Schedule};
@@ -108,15 +108,7 @@ pub fn generate(pattern: Pattern, shape: &Shape, go_on: &mut dyn FnMut(u32) -> b
         if !go_on(rank) {
             return None;
         }
-        let mut program = Program {
-            builder: &mut builder,
-            shape,
-            rank,
-            cpu: 0,
-            before: Vec::new(),
-            has_next: Vec::new(),
-            first: 0,
-        };
+        let mut program = Program::new(&mut builder, *shape, rank);
         for iteration in 0..shape.iterations {
             if iteration > 0 {
                 program.join();
@@ -127,12 +119,12 @@ pub fn generate(pattern: Pattern, shape: &Shape, go_on: &mut dyn FnMut(u32) -> b
                 Pattern::Dissemination => collectives::dissemination(&mut program),
                 Pattern::RecursiveDoubling => collectives::recursive_doubling(&mut program),
                 Pattern::RingAllreduce => {
-                    collectives::ring(&mut program, shape.size, shape.compute_ns, 0, None)
+                    collectives::allreduce_ring(&mut program, shape.size, shape.compute_ns, 0, None)
                 }
                 Pattern::PairwiseAlltoall => exchanges::pairwise(&mut program),
-                Pattern::LinearAlltoall => exchanges::linear(&mut program, shape.size, 0),
-                Pattern::Gather => exchanges::gather(&mut program),
-                Pattern::Scatter => exchanges::scatter(&mut program),
+                Pattern::LinearAlltoall => exchanges::linear(&mut program, &|_| (shape.size, shape.size), 0),
+                Pattern::Gather => exchanges::gather(&mut program, &|_| shape.size),
+                Pattern::Scatter => exchanges::scatter(&mut program, &|_| shape.size),
                 Pattern::Halo2d | Pattern::Halo3d => exchanges::halo(&mut program, &grid),
                 Pattern::Pipeline => exchanges::pipeline(&mut program),
                 Pattern::DataParallel => training::data_parallel(&mut program),
@@ -149,19 +141,52 @@ fn part(size: u64, parts: u32, number: u32) -> u64 {
     size / u64::from(parts) + u64::from(u64::from(number) < size % u64::from(parts))
 }
 
-/// A rank in the making.
-struct Program<'b> {
+/// A pattern of a rank in the making.
+pub(crate) struct Program<'b> {
     builder: &'b mut Builder,
-    shape: &'b Shape,
+    shape: Shape,
+    /// Counted from the root.
     rank: u32,
+    /// Rank 0 of the pattern.
+    root: u32,
+    /// The tag of its messages; patterns that have several count from it.
+    tag: u32,
     /// The CPU of messages.
     cpu: u8,
     /// The operation that the current part begins behind, if there is one.
     before: Vec<u32>,
-    /// Of each operation, whether another one is behind it.
+    /// The operations that the rank had before.
+    base: u32,
+    /// Of each operation of the pattern, whether another one is behind it.
     has_next: Vec<bool>,
     /// The first operation of the current part.
     first: usize,
+}
+
+impl<'b> Program<'b> {
+    fn new(builder: &'b mut Builder, shape: Shape, rank: u32) -> Program<'b> {
+        let base = builder.ops();
+        let (before, has_next) = (Vec::new(), Vec::new());
+        Program { builder, shape, rank, root: 0, tag: 0, cpu: 0, before, base, has_next, first: 0 }
+    }
+
+    /// The same among ranks counted from a root, with tags from `tag` on, behind an operation.
+    pub(crate) fn rooted(
+        builder: &'b mut Builder,
+        shape: Shape,
+        rank: u32,
+        root: u32,
+        tag: u32,
+        before: Vec<u32>,
+    ) -> Program<'b> {
+        let from_root = (u64::from(rank) + u64::from(shape.ranks) - u64::from(root)) % u64::from(shape.ranks);
+        Program { root, tag, before, ..Program::new(builder, shape, from_root as u32) }
+    }
+
+    /// The rank that a number of the pattern stands for.
+    pub(crate) fn actual(&self, number: u32) -> u32 {
+        ((u64::from(number) + u64::from(self.root)) % u64::from(self.shape.ranks)) as u32
+    }
 }
 
 impl Program<'_> {
@@ -171,18 +196,22 @@ impl Program<'_> {
         let after = if after.is_empty() { &self.before } else { after };
         for first in after {
             self.builder.depend(*first, number, false);
-            self.has_next[*first as usize] = true;
+            if let Some(own) = first.checked_sub(self.base) {
+                self.has_next[own as usize] = true;
+            }
         }
         self.has_next.push(false);
         number
     }
 
     fn send(&mut self, size: u64, to: u32, tag: u32, after: &[u32]) -> u32 {
-        self.add(Op::new(Kind::Send, size, to, tag).on_cpu(self.cpu), after)
+        let op = Op::new(Kind::Send, size, self.actual(to), self.tag + tag);
+        self.add(op.on_cpu(self.cpu), after)
     }
 
     fn recv(&mut self, size: u64, from: u32, tag: u32) -> u32 {
-        self.add(Op::new(Kind::Recv, size, from, tag).on_cpu(self.cpu), &[])
+        let op = Op::new(Kind::Recv, size, self.actual(from), self.tag + tag);
+        self.add(op.on_cpu(self.cpu), &[])
     }
 
     /// A calculation, if it takes any time; else what it would have been behind.
@@ -193,15 +222,20 @@ impl Program<'_> {
         }
     }
 
+    /// The operations of the current part that nothing of it is behind.
+    pub(crate) fn ends(&self) -> Vec<u32> {
+        let ends = (self.first..self.has_next.len()).filter(|op| !self.has_next[*op]);
+        ends.map(|op| self.base + op as u32).collect()
+    }
+
     /// What comes next begins when all is done that there is.
     fn join(&mut self) {
-        let ends = (self.first..self.has_next.len()).filter(|op| !self.has_next[*op]);
-        let ends: Vec<u32> = ends.map(|op| op as u32).collect();
+        let ends = self.ends();
         self.before = match ends.len() {
             0 => return,
             1 => ends,
             _ => vec![self.add(Op::new(Kind::Calc, 0, 0, 0), &ends)],
         };
-        self.first = self.before[0] as usize;
+        self.first = (self.before[0] - self.base) as usize;
     }
 }

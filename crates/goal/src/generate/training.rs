@@ -1,6 +1,6 @@
 //! Training steps of neural networks.
 
-use super::collectives::ring;
+use super::collectives::allreduce_ring;
 use super::exchanges::linear;
 use super::{Program, part};
 
@@ -16,7 +16,7 @@ pub(super) fn data_parallel(program: &mut Program<'_>) {
         // Backwards takes twice the time: gradients of weights and of inputs.
         done = program.calc(compute.saturating_mul(2), &done);
         let size = part(program.shape.size, layers, layer);
-        ring(program, size, 0, layer, done.first().copied());
+        allreduce_ring(program, size, 0, layer, done.first().copied());
     }
 }
 
@@ -31,10 +31,10 @@ pub(super) fn mixture_of_experts(program: &mut Program<'_>) {
             for exchange in 0..2 {
                 program.calc(work, &[]);
                 program.join();
-                linear(program, each, (pass as u32 * layers + layer) * 2 + exchange);
+                linear(program, &|_| (each, each), (pass as u32 * layers + layer) * 2 + exchange);
                 program.join();
             }
         }
     }
-    ring(program, size, 0, 4 * layers, None);
+    allreduce_ring(program, size, 0, 4 * layers, None);
 }

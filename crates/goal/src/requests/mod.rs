@@ -3,10 +3,12 @@
 mod convert;
 mod generate;
 mod run;
+mod trace;
 
 pub use convert::{Converted, convert};
 pub use generate::{Generated, Request as GenerateRequest, generate};
 pub use run::{Compat, Ns, Report, Request as RunRequest, run};
+pub use trace::{Request as TraceRequest, Traced, trace};
 
 use crate::info::Info;
 use crate::text::DuplicateLabels;

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 /// Bytes read at once.
 const PIECE: usize = 1 << 16;
 /// The longest line.
-pub(super) const LONGEST: usize = 1 << 20;
+pub(crate) const LONGEST: usize = 1 << 20;
 
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
     /// The part of the buffer that is not yet read.
@@ -17,7 +17,7 @@ pub(super) struct Lines<R> {
 }
 
 /// The next line, as [`Lines::next`] finds it.
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A part of the buffer, without the newline.
     At(usize, usize),
     /// Longer than [`LONGEST`].
@@ -27,15 +27,15 @@ pub(super) enum Line {
 }
 
 impl<R: Read> Lines<R> {
-    pub(super) fn new(source: R) -> Lines<R> {
+    pub(crate) fn new(source: R) -> Lines<R> {
         Lines { source, buffer: vec![0; PIECE], from: 0, to: 0, ended: false }
     }
 
-    pub(super) fn line(&self, from: usize, to: usize) -> &[u8] {
+    pub(crate) fn line(&self, from: usize, to: usize) -> &[u8] {
         &self.buffer[from..to]
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Line> {
+    pub(crate) fn next(&mut self) -> io::Result<Line> {
         let mut searched = self.from;
         loop {
             if let Some(length) = newline(&self.buffer[searched..self.to]) {

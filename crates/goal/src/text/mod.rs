@@ -13,7 +13,7 @@
 //! ```
 
 mod labels;
-mod lines;
+pub(crate) mod lines;
 mod read;
 mod scan;
 mod write;

@@ -100,5 +100,28 @@ def _generate(
         print_json(done)
 
 
+@goal.command("trace")
+def _trace(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Traces of all ranks; names end with the rank.")
+    ],
+    target: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write; .bin is binary. Default: stdout.")
+    ] = Path("/dev/stdout"),
+    as_json: Json = False,
+) -> None:
+    """Make a schedule of what an MPI program did, as liballprof has traced it."""
+    from nicety.cli.output import note, print_json
+    from nicety.cli.progress import progress
+    from nicety.goal import trace_schedule, unsaid_text
+
+    with progress("reading") as bar:
+        done = trace_schedule(files, target, progress=partial(bar.advance, description="reading (thousandths)"))
+    if as_json:
+        print_json(done)
+    for text in unsaid_text(done):
+        note(text)
+
+
 command(goal, "run", _run, ScheduleOptions)
 command(goal, "generate", _generate, GenerateOptions)

@@ -1,0 +1,117 @@
+//! `nicety goal trace`: the schedule of what an MPI program did.
+
+use super::tell;
+use crate::file::{self, Counted, Format};
+use crate::schedule::Builder;
+use crate::trace::{self, Unsaid, World};
+use nicety::{Environment, Error};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+/// The traces to make a schedule of.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The traces of all ranks.
+    pub files: Vec<String>,
+    /// The file to write.
+    pub output: String,
+}
+
+/// A schedule that was made of traces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Traced {
+    /// The file.
+    pub output: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Calls in the traces.
+    pub calls: u64,
+    /// Operations of the schedule.
+    pub operations: u64,
+    /// Calls whose effect a trace does not say, by name: `MPI_Test` may have ended a request or not.
+    pub unsaid: BTreeMap<String, u64>,
+    /// Calls that began before the one before them ended, by the trace's clock.
+    pub backwards: u64,
+}
+
+impl Request {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The text is none.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        serde_json::from_str(text).map_err(|error| Error::Input(error.to_string()))
+    }
+
+    /// The files in the order of the ranks in their names.
+    fn in_order(&self) -> Result<Vec<&str>, Error> {
+        let mut ranks = BTreeMap::new();
+        for file in &self.files {
+            let unnumbered = || {
+                Error::Input(format!("{file}: its name has no rank at its end, as pmpi-trace-rank-7.txt has"))
+            };
+            let rank = rank_of(file).ok_or_else(unnumbered)?;
+            if let Some(other) = ranks.insert(rank, file.as_str()) {
+                return Err(Error::Input(format!("{file}: this is rank {rank}, and so is {other}")));
+            }
+        }
+        match (0..).zip(ranks.keys()).find(|(number, rank)| number != *rank) {
+            None if !ranks.is_empty() => Ok(ranks.into_values().collect()),
+            None => Err(Error::Input("there is no trace; name those of all ranks".to_owned())),
+            Some((missing, _)) => {
+                Err(Error::Input(format!("there is no trace of rank {missing}; name those of all ranks")))
+            }
+        }
+    }
+}
+
+/// The number at the end of a file's name, before its ending.
+fn rank_of(file: &str) -> Option<u64> {
+    let name = Path::new(file).file_stem()?.to_str()?;
+    let digits = name.len() - name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    name[digits..].parse().ok()
+}
+
+/// Makes a schedule of traces and writes it; a name that ends with `.bin` is that of a binary one.
+///
+/// # Errors
+/// Traces are missing, cannot be read or are none, or the file cannot be written; the run was interrupted.
+pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced, Error> {
+    let files = request.in_order()?;
+    let ranks = u32::try_from(files.len()).ok().filter(|ranks| *ranks < u32::MAX);
+    let ranks =
+        ranks.ok_or_else(|| Error::Input("there are more traces than a schedule has ranks".to_owned()))?;
+    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+    for (number, path) in (0_u64..).zip(&files) {
+        let cannot = |error: std::io::Error| file::unreadable(path, &error);
+        let source = File::open(path).map_err(cannot)?;
+        let length = source.metadata().map_or(0, |about| about.len()).max(1);
+        let counted = Counted::new(source);
+        // A file is a thousand parts of the whole.
+        let mut go_on = || {
+            let part = u128::from(counted.read().min(length)) * 1000 / u128::from(length);
+            tell(environment, number * 1000 + part as u64, u64::from(ranks) * 1000)
+        };
+        if !go_on() {
+            return Err(Error::Interrupted);
+        }
+        trace::read(&counted, ranks, &mut world, &mut unsaid, &mut builder, &mut go_on)
+            .map_err(|error| file::described(path, error))?;
+    }
+    let schedule = builder.finish();
+    let to = Path::new(&request.output);
+    let format = Format::of_name(to).unwrap_or(Format::Text);
+    file::write(&schedule, to, format, environment.interrupt.as_deref())?;
+    Ok(Traced {
+        output: request.output.clone(),
+        ranks,
+        calls: unsaid.total,
+        operations: schedule.ops().len() as u64,
+        unsaid: unsaid.calls,
+        backwards: unsaid.backwards,
+    })
+}

@@ -1,0 +1,266 @@
+//! The messages of collective calls, by the patterns of [`generate`](crate::generate).
+
+use super::line::{Comm, Fault, Fields};
+use crate::generate::collectives::{
+    allreduce_ring, broadcast, dissemination, recursive_doubling, reduce, ring,
+};
+use crate::generate::exchanges::{gather, linear, pipeline, scatter};
+use crate::generate::{Program, Shape};
+use crate::schedule::Builder;
+
+/// An allreduce of so many bytes or more goes around a ring, and of fewer by recursive doubling.
+const RING_FROM: u64 = 64 << 10;
+/// Tags of collective calls: beyond those of programs, which are not negative.
+const FIRST_TAG: u32 = 1 << 31;
+/// The tags of a call: no pattern takes more.
+const TAGS: u32 = 4;
+/// Collective calls after which tags begin anew.
+const ROUND: u32 = (u32::MAX - FIRST_TAG) / TAGS;
+
+/// Each collective call: its name, its fields, and which of them is the communicator.
+const CALLS: [(&str, usize, usize); 16] = [
+    ("Barrier", 4, 2),
+    ("Bcast", 8, 6),
+    ("Reduce", 10, 8),
+    ("Allreduce", 9, 7),
+    ("Scan", 9, 7),
+    ("Exscan", 9, 7),
+    ("Reduce_scatter", 10, 8),
+    ("Reduce_scatter_block", 9, 7),
+    ("Gather", 11, 9),
+    ("Gatherv", 14, 12),
+    ("Scatter", 11, 9),
+    ("Scatterv", 14, 12),
+    ("Allgather", 10, 8),
+    ("Allgatherv", 13, 11),
+    ("Alltoall", 10, 8),
+    ("Alltoallv", 16, 14),
+];
+/// Calls that make a communicator of the one in their first field, for which all of it wait.
+const MAKE: [&str; 7] = [
+    "Comm_dup",
+    "Comm_dup_with_info",
+    "Comm_idup",
+    "Comm_split",
+    "Comm_create",
+    "Cart_create",
+    "Graph_create",
+];
+
+/// A collective call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    /// Its name, without `MPI_` and the `I` of those that do not wait.
+    pub(super) name: &'static str,
+    /// The field of its communicator.
+    pub(super) comm: usize,
+    /// The field of its request, if it does not wait.
+    pub(super) request: Option<usize>,
+}
+
+impl Call {
+    /// The collective call of a line; None where it is none.
+    ///
+    /// # Errors
+    /// It has not as many fields.
+    pub(super) fn of(line: &Fields<'_>) -> Result<Option<Call>, Fault> {
+        if let Some(name) = MAKE.iter().find(|name| **name == line.name) {
+            return Ok(Some(Call { name, comm: 2, request: None }));
+        }
+        let known = |name: &str| CALLS.iter().find(|(known, ..)| *known == name);
+        if let Some((name, fields, comm)) = known(line.name) {
+            line.expect(*fields)?;
+            return Ok(Some(Call { name, comm: *comm, request: None }));
+        }
+        // MPI_Iallreduce is MPI_Allreduce with a request behind the communicator.
+        let Some(rest) = line.name.strip_prefix('I') else { return Ok(None) };
+        let waits = CALLS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(rest));
+        let Some((name, fields, comm)) = waits.filter(|(name, ..)| name[1..] == rest[1..]) else {
+            return Ok(None);
+        };
+        line.expect(fields + 1)?;
+        Ok(Some(Call { name, comm: *comm, request: Some(comm + 1) }))
+    }
+}
+
+/// Bytes for each rank.
+enum Sizes {
+    Each(u64),
+    List(Vec<u64>),
+}
+
+impl Sizes {
+    fn of(&self, rank: u32) -> u64 {
+        match self {
+            Sizes::Each(bytes) => *bytes,
+            Sizes::List(list) => list[rank as usize],
+        }
+    }
+
+    fn sum(&self, ranks: u32) -> u64 {
+        match self {
+            Sizes::Each(bytes) => bytes.saturating_mul(u64::from(ranks)),
+            Sizes::List(list) => list.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes)),
+        }
+    }
+}
+
+/// What a collective call moves.
+enum Moved {
+    /// The same for all.
+    One(u64),
+    /// A part of each rank, or for each.
+    Parts(Sizes),
+    /// For each rank, and of each.
+    Both(Sizes, Sizes),
+}
+
+/// The collective calls of rank 0, which are those of all others.
+#[derive(Debug, Default)]
+pub struct World {
+    /// Name and root, and the line.
+    calls: Vec<(&'static str, u32, u32)>,
+}
+
+impl World {
+    /// Refuses a call that is not the same as that of rank 0.
+    pub(super) fn agree(
+        &mut self,
+        rank: u32,
+        number: usize,
+        call: (&'static str, u32),
+        line: u32,
+    ) -> Result<(), String> {
+        let said = |(name, root): (&str, u32)| match name {
+            "Bcast" | "Reduce" | "Gather" | "Gatherv" | "Scatter" | "Scatterv" => {
+                format!("MPI_{name} with root {root}")
+            }
+            _ => format!("MPI_{name}"),
+        };
+        match self.calls.get(number) {
+            None if rank == 0 => self.calls.push((call.0, call.1, line)),
+            None => {
+                let most = self.calls.len();
+                return Err(format!("this is collective call {}, and rank 0 has {most}", number + 1));
+            }
+            Some((name, root, _)) if (*name, *root) == call => {}
+            Some((name, root, line)) => {
+                return Err(format!(
+                    "collective call {} is {}, and of rank 0 {} (its line {line})",
+                    number + 1,
+                    said(call),
+                    said((name, *root))
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses fewer calls than rank 0 has.
+    pub(super) fn agree_on_end(&self, number: usize) -> Result<(), String> {
+        match self.calls.get(number) {
+            None => Ok(()),
+            Some((name, _, line)) => Err(format!(
+                "there is no collective call {}, which is MPI_{name} of rank 0 (its line {line})",
+                number + 1
+            )),
+        }
+    }
+}
+
+/// The root of a call; 0 where it has none.
+pub(super) fn root(call: Call, line: &Fields<'_>, comm: Comm) -> Result<u32, Fault> {
+    let field = match call.name {
+        "Bcast" => 5,
+        "Reduce" => 7,
+        "Gather" | "Scatter" => 8,
+        "Gatherv" | "Scatterv" => 11,
+        _ => return Ok(0),
+    };
+    let root = u32::try_from(line.count(field)?).ok().filter(|root| *root < comm.ranks);
+    root.ok_or_else(|| line.fault(field, &format!("a root below {}", comm.ranks)))
+}
+
+/// Reads what a call moves. Fields that count only at the root are read only there.
+fn moved(call: Call, line: &Fields<'_>, comm: Comm, root: u32) -> Result<Moved, Fault> {
+    let is_root = comm.rank == root;
+    let each = |count, datatype| Ok(Moved::Parts(Sizes::Each(line.bytes(count, datatype)?)));
+    let list = |field, datatype| Ok(Sizes::List(line.list(field, datatype, comm.ranks)?));
+    match call.name {
+        "Bcast" => Ok(Moved::One(line.bytes(3, 4)?)),
+        "Reduce" | "Allreduce" | "Scan" | "Exscan" => Ok(Moved::One(line.bytes(4, 5)?)),
+        "Reduce_scatter_block" => each(4, 5),
+        "Reduce_scatter" => Ok(Moved::Parts(list(5, 6)?)),
+        // The counts of the receiver hold also where the others say MPI_IN_PLACE.
+        "Gather" if is_root => each(6, 7),
+        "Gather" | "Gatherv" if !is_root => each(3, 4),
+        "Gatherv" => Ok(Moved::Parts(list(7, 10)?)),
+        "Scatter" if is_root => each(3, 4),
+        "Scatter" => each(6, 7),
+        "Scatterv" if is_root => Ok(Moved::Parts(list(4, 7)?)),
+        "Scatterv" => each(9, 10),
+        "Allgather" => each(6, 7),
+        "Allgatherv" => Ok(Moved::Parts(list(7, 10)?)),
+        "Alltoall" => {
+            let bytes = line.bytes(6, 7)?;
+            Ok(Moved::Both(Sizes::Each(bytes), Sizes::Each(bytes)))
+        }
+        "Alltoallv" => Ok(Moved::Both(list(4, 7)?, list(10, 13)?)),
+        // A message of a barrier has a byte.
+        _ => Ok(Moved::One(1)),
+    }
+}
+
+/// Adds the operations of a call behind an operation, and gives those at its end; none where it has none.
+pub(super) fn build(
+    builder: &mut Builder,
+    (call, number): (Call, usize),
+    line: &Fields<'_>,
+    comm: Comm,
+    root: u32,
+    before: Vec<u32>,
+) -> Result<Vec<u32>, Fault> {
+    let moved = moved(call, line, comm, root)?;
+    if comm.ranks == 1 {
+        return Ok(Vec::new());
+    }
+    let bytes = match &moved {
+        Moved::One(bytes) => *bytes,
+        Moved::Parts(sizes) | Moved::Both(sizes, _) => sizes.sum(comm.ranks),
+    };
+    let tag = FIRST_TAG + (number % ROUND as usize) as u32 * TAGS;
+    let shape = Shape { ranks: comm.ranks, size: bytes, iterations: 1, compute_ns: 0, layers: 1 };
+    let mut program = Program::rooted(builder, shape, comm.rank, root, tag, before);
+    let from_root = |number: u32| (number + root) % comm.ranks;
+    let around = comm.ranks - 1;
+    match (call.name, moved) {
+        ("Bcast", _) => broadcast(&mut program),
+        ("Reduce", _) => reduce(&mut program),
+        ("Allreduce", _) if bytes < RING_FROM => recursive_doubling(&mut program),
+        ("Allreduce", _) => allreduce_ring(&mut program, bytes, 0, 0, None),
+        ("Scan" | "Exscan", _) => pipeline(&mut program),
+        ("Reduce_scatter" | "Reduce_scatter_block", Moved::Parts(sizes)) => {
+            // The ring leaves a rank with the part behind its own.
+            ring(&mut program, &|part| sizes.of((part + around) % comm.ranks), 0..around, 0, 0, None);
+        }
+        ("Allgather" | "Allgatherv", Moved::Parts(sizes)) => {
+            ring(
+                &mut program,
+                &|part| sizes.of((part + around) % comm.ranks),
+                around..2 * around,
+                0,
+                0,
+                None,
+            );
+        }
+        ("Gather" | "Gatherv", Moved::Parts(sizes)) => {
+            gather(&mut program, &|rank| sizes.of(from_root(rank)))
+        }
+        ("Scatter" | "Scatterv", Moved::Parts(sizes)) => {
+            scatter(&mut program, &|rank| sizes.of(from_root(rank)))
+        }
+        (_, Moved::Both(to, from)) => linear(&mut program, &|rank| (to.of(rank), from.of(rank)), 0),
+        _ => dissemination(&mut program),
+    }
+    Ok(program.ends())
+}

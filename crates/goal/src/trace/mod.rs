@@ -1,0 +1,88 @@
+//! Schedules of what MPI programs did: the traces that liballprof writes, a text file a rank.
+//!
+//! ```text
+//! # a comment
+//! MPI_Init:-:140731:140730:1225632902659000
+//! MPI_Send:1225632902659657:11251872:4500:11,8,8:1:7000:0,0,4:1225632902659726
+//! MPI_Finalize:1225632902660000:-
+//! ```
+//!
+//! A line is a call: its name, when it began and ended in microseconds, and between them its arguments in the order of MPI's C
+//! binding, with a colon before each. A datatype is `number,bytes,extent`, a communicator `handle,rank,ranks`, a list of counts is
+//! its address and, behind another colon, its items with commas. Times are those of the rank's own clock.
+//!
+//! - [`line`], the fields of a line;
+//! - [`calls`], what each call of MPI does;
+//! - [`program`], the rank that this makes;
+//! - [`collective`], the messages of collective calls.
+//!
+//! The time between two calls becomes a calculation. The time inside of calls that communicate is left out, since the network
+//! decides it anew; other calls are part of the calculation.
+
+mod calls;
+mod collective;
+mod line;
+mod program;
+
+pub use collective::World;
+pub use program::Unsaid;
+
+use crate::error::{Place, ReadError};
+use crate::schedule::Builder;
+use crate::text::lines::{LONGEST, Line, Lines};
+use line::{Fault, Fields};
+use program::Program;
+use std::io::Read;
+
+/// Lines between two looks at whether to go on.
+const LOOK_EVERY: u64 = 1 << 14;
+
+/// Reads the trace of the next rank of a schedule in the making, of so many. `go_on` is called every so often; where it returns
+/// false, reading ends.
+///
+/// # Errors
+/// The text is no such trace, or is cut off; it has a call that no schedule can be made of; its collective calls are not those of
+/// the ranks before; the source cannot be read; `go_on` said so.
+pub fn read(
+    source: impl Read,
+    ranks: u32,
+    world: &mut World,
+    unsaid: &mut Unsaid,
+    builder: &mut Builder,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<(), ReadError> {
+    let mut lines = Lines::new(source);
+    let mut number = 0;
+    let rank = builder.ranks() as u32;
+    let mut program = Program::new(builder, world, unsaid, rank, ranks);
+    let mut fields = Vec::new();
+    let wrong = |line: u64, fault: Fault| {
+        ReadError::new(Place::Text { line, column: fault.at + 1 }, Some(rank), fault.text)
+    };
+    loop {
+        number += 1;
+        if number % LOOK_EVERY == 0 && !go_on() {
+            return Err(ReadError { interrupted: true, ..wrong(number, Fault::new(0, "interrupted")) });
+        }
+        let next = lines
+            .next()
+            .map_err(|error| wrong(number, Fault::new(0, format!("cannot read on ({error})"))))?;
+        let (from, to) = match next {
+            Line::At(from, to) => (from, to),
+            Line::TooLong => {
+                return Err(wrong(number, Fault::new(0, format!("a line is at most {LONGEST} bytes long"))));
+            }
+            Line::End => break,
+        };
+        let text = lines.line(from, to);
+        if text.is_empty() || text[0] == b'#' {
+            continue;
+        }
+        let call = Fields::split(text, &mut fields).map_err(|fault| wrong(number, fault))?;
+        program.line = u32::try_from(number).unwrap_or(u32::MAX);
+        calls::take(&call, &mut program).map_err(|fault| wrong(number, fault))?;
+    }
+    program.finish().map_err(|fault| wrong(number, fault))?;
+    builder.end_rank();
+    Ok(())
+}
