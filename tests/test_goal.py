@@ -160,7 +160,7 @@ def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Resu
         "unsaid": {"MPI_Test": 2},
         "backwards": 0,
     }
-    assert done.stderr.startswith("nicety: traces do not say which requests calls ended (2 of MPI_Test); a test is taken")
+    assert done.stderr.startswith("nicety: traces do not say which requests calls ended (2 of MPI_Test); a test")
     # 2 us, a message of 4 bytes both ways, 2 us, one byte both ways.
     run = nicety("goal", "run", "t.bin", "--L", "1us", "--o", "0", "--g", "0", "--G", "0", "--json")
     assert run.json()["finish_ns"] == [6000.0, 6000.0]

@@ -11,10 +11,10 @@
 //! binding, with a colon before each. A datatype is `number,bytes,extent`, a communicator `handle,rank,ranks`, a list of counts is
 //! its address and, behind another colon, its items with commas. Times are those of the rank's own clock.
 //!
-//! - [`line`], the fields of a line;
-//! - [`calls`], what each call of MPI does;
-//! - [`program`], the rank that this makes;
-//! - [`collective`], the messages of collective calls.
+//! - `line`, the fields of a line;
+//! - `calls`, what each call of MPI does;
+//! - `program`, the rank that this makes;
+//! - `collective`, the messages of collective calls.
 //!
 //! The time between two calls becomes a calculation. The time inside of calls that communicate is left out, since the network
 //! decides it anew; other calls are part of the calculation.
