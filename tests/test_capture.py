@@ -143,6 +143,32 @@ def test_streams_of_tcp_are_followed(tshark: Callable[..., str], tmp_path: Path,
     assert tshark("-r", file, "-Y", "tcp.analysis.flags || _ws.malformed") == ""
 
 
+@pytest.mark.parametrize("nic", ["ethernet-100g", "spin-discrete"])
+def test_pause_frames_are_decoded_as_such(
+    nicety: Callable[..., Result], tshark: Callable[..., str], tmp_path: Path, nic: str
+) -> None:
+    flow = (
+        "--pattern",
+        "incast:4",
+        "--flow-control",
+        "pfc,buffer=100Ki" if nic.startswith("eth") else "pfc,buffer=40Ki",
+    )
+    run = nicety(
+        *("bench", "bandwidth", "--nic", nic, "--sizes", "64Ki", "--iterations", "1", "--warmup", "0", "--window", "4"),
+        *(*flow, "--capture", "pfc.pcapng", "--json"),
+    )
+    assert run.status == 0, run.stderr
+    file = tmp_path / "pfc.pcapng"
+    names = ("eth.dst", "eth.src", "macc.opcode", "macc.cbfc.pause_time.c0", "frame.comment", "frame.interface_name")
+    rows = [row for row in fields(tshark, file, *names) if row[2]]
+    assert rows
+    for to, source, opcode, quanta, comment, interface in rows:
+        assert (to, opcode) == ("01:80:c2:00:00:01", "0x0101")
+        assert interface.startswith("switch.0 -> hosts.") == source.startswith("02:01")
+        assert comment.endswith("end of the pause" if quanta == "0" else f"pause for {quanta} quanta")
+    assert {"0", "65535"} == {row[3] for row in rows}
+
+
 def test_faults_are_told_and_a_failed_run_is_there(tshark: Callable[..., str], tmp_path: Path) -> None:
     file = tmp_path / "lost.pcapng"
     cluster = package.Cluster(2, "spin-discrete", faults="loss=1")
@@ -179,7 +205,7 @@ def test_captures_nest(tmp_path: Path) -> None:
 BENCHMARKS = {
     "latency": ["--nic", "spin-discrete,qnix", "--sizes", "8,64"],
     "bandwidth": ["--nic", "apenet-v5", "--sizes", "4096", "--window", "4"],
-    "stream": ["--nic", "niagara2-niu", "--connections", "1", "--warmup", "0ns", "--duration", "100us"],
+    "stream": ["--nic", "niagara2-niu", "--connections", "1", "--warmup", "0ns", "--duration", "1ms"],
     "request-response": ["--nic", "niagara2-niu", "--connections", "1", "--warmup", "1ms", "--duration", "1ms"],
     "halo": ["--nic", "apenet-v5", "--nodes", "8", "--sizes", "64"],
     "torus": [

@@ -11,6 +11,7 @@ local fields = {
     again = ProtoField.bool("nicety.again", "Again", 8, nil, 0x08),
     missing = ProtoField.bool("nicety.missing", "Bytes missing", 8, nil, 0x10),
     dropped = ProtoField.bool("nicety.dropped", "Dropped", 8, nil, 0x20),
+    pause = ProtoField.bool("nicety.pause", "Pause frame", 8, nil, 0x40),
     length = ProtoField.uint16("nicety.header_length", "Bytes of the card's header"),
     channel = ProtoField.uint8("nicety.channel", "Virtual channel"),
     source = ProtoField.uint32("nicety.source", "Source rank"),
@@ -41,7 +42,7 @@ function nicety.dissector(bytes, packet, tree)
     local own = tree:add(nicety, bytes(0, HEADER))
     own:add(fields.version, bytes(0, 1))
     local flags = own:add(fields.flags, bytes(1, 1))
-    for _, name in ipairs({ "control", "lost", "damaged", "again", "missing", "dropped" }) do
+    for _, name in ipairs({ "control", "lost", "damaged", "again", "missing", "dropped", "pause" }) do
         flags:add(fields[name], bytes(1, 1))
     end
     own:add(fields.length, bytes(2, 2))
@@ -52,6 +53,9 @@ function nicety.dissector(bytes, packet, tree)
     own:add(fields.offset, bytes(24, 8))
     own:add(fields.payload_length, bytes(32, 8))
 
+    if bytes(1, 1):bitfield(1, 1) == 1 then
+        return Dissector.get("eth_withoutfcs"):call(bytes(HEADER):tvb(), packet, tree)
+    end
     local header = math.min(bytes(2, 2):uint(), bytes:len() - HEADER)
     if header > 0 then
         tree:add(fields.header, bytes(HEADER, header))

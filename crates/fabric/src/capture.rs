@@ -6,9 +6,10 @@
 
 use crate::faults::{LostPacket, Place};
 use crate::transit::Transit;
-use crate::{Cause, Channel, Label, Packet};
-use nicety_types::{Duration, Segment, Time};
+use crate::{Cause, Channel, Label, Packet, Pause};
+use nicety_types::{Duration, MessageId, NodeId, Segment, Time};
 use std::cell::{Cell, RefCell};
+use std::iter;
 use std::rc::Rc;
 
 /// Most bytes of header and payload that are kept of a packet: the longest that tools read.
@@ -53,6 +54,8 @@ pub struct Captured<'c> {
     pub payload: &'c [u8],
     /// Length of the whole payload in bytes.
     pub length: u64,
+    /// What it says, if it is no packet but a pause frame, whose header is the frame of IEEE 802.1Qbb.
+    pub pause: Option<Pause>,
 }
 
 /// The packets that one direction of a link carried, or that a node has dropped.
@@ -81,6 +84,7 @@ struct Row {
     header: usize,
     kept: usize,
     length: u64,
+    pause: Option<Pause>,
 }
 
 impl CapturedLink {
@@ -112,9 +116,9 @@ impl CapturedLink {
     /// # Panics
     /// When there is no such packet.
     pub fn packet(&self, number: usize) -> Captured<'_> {
-        let Row { time, label, channel, fate, start, header, kept, length } = self.rows[number];
+        let Row { time, label, channel, fate, start, header, kept, length, pause } = self.rows[number];
         let (header, payload) = self.bytes[start..start + header + kept].split_at(header);
-        Captured { time, label, channel, fate, header, payload, length }
+        Captured { time, label, channel, fate, header, payload, length, pause }
     }
 }
 
@@ -151,7 +155,6 @@ impl Tap {
 
     #[cold]
     fn keep_packet(&self, packet: &Packet, channel: Channel, time: Time, fate: Fate) {
-        let link = &mut *self.link.borrow_mut();
         let header = packet.header.as_slice();
         let most = LONGEST - header.len() as u64;
         let real = || {
@@ -161,7 +164,50 @@ impl Tap {
             })
         };
         let kept = real().map(|bytes| bytes.len() as u64).sum::<u64>().min(most) as usize;
-        let Some(left) = self.left.get().checked_sub((size_of::<Row>() + header.len() + kept) as u64) else {
+        let length = packet.payload.len();
+        let row = Row {
+            time,
+            label: packet.label,
+            channel,
+            fate,
+            start: 0,
+            header: header.len(),
+            kept,
+            length,
+            pause: None,
+        };
+        self.push(row, iter::once(header).chain(real()));
+    }
+
+    /// A pause frame's first byte goes out at `time`, from one node of so many hosts to the other.
+    #[cold]
+    pub(crate) fn keep_pause(&self, pause: Pause, time: Time, fate: Fate) {
+        let frame = pause.frame(self.link.borrow().from);
+        let label = Label {
+            message: MessageId { source: NodeId(0), sequence: 0 },
+            destination: NodeId(0),
+            offset: 0,
+        };
+        let header = frame.len();
+        let row = Row {
+            time,
+            label,
+            channel: Channel::Control,
+            fate,
+            start: 0,
+            header,
+            kept: 0,
+            length: 0,
+            pause: Some(pause),
+        };
+        self.push(row, iter::once(&frame[..]));
+    }
+
+    /// Adds a row, whose bytes are the first of these.
+    fn push<'b>(&self, row: Row, parts: impl Iterator<Item = &'b [u8]>) {
+        let link = &mut *self.link.borrow_mut();
+        let Some(left) = self.left.get().checked_sub((size_of::<Row>() + row.header + row.kept) as u64)
+        else {
             // Shorter packets after it would leave gaps that no reader sees.
             self.left.set(0);
             link.left_out += 1;
@@ -169,13 +215,11 @@ impl Tap {
         };
         self.left.set(left);
         let start = link.bytes.len();
-        link.bytes.extend_from_slice(header);
-        let end = link.bytes.len() + kept;
-        for bytes in real() {
+        let end = start + row.header + row.kept;
+        for bytes in parts {
             link.bytes.extend_from_slice(&bytes[..bytes.len().min(end - link.bytes.len())]);
         }
-        let (label, header, length) = (packet.label, header.len(), packet.payload.len());
-        link.rows.push(Row { time, label, channel, fate, start, header, kept, length });
+        link.rows.push(Row { start, ..row });
     }
 
     /// Takes what was kept.

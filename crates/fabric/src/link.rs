@@ -205,9 +205,11 @@ impl Line {
     /// Sends a pause frame, which takes the wire for so long from `start` on. Damaged it is no better than lost.
     pub(crate) fn pause(&self, pause: Pause, start: Time, took: Duration) {
         let verdict = self.faults().map(|faults| (faults, faults.judge_checked(start)));
-        if let Some((faults, verdict)) = verdict
-            && (verdict.lost.is_some() || verdict.damaged)
-        {
+        let bad = verdict.filter(|(_, verdict)| verdict.lost.is_some() || verdict.damaged);
+        if let Some(tap) = self.watch.as_ref().and_then(|watch| watch.tap.as_ref()) {
+            tap.keep_pause(pause, start, Fate { lost: bad.is_some(), ..Fate::default() });
+        }
+        if let Some((faults, verdict)) = bad {
             return faults.failed_transmission(verdict.lost.unwrap_or(Cause::BitErrors), false);
         }
         self.wire.send(start + took + self.wire.min_latency(), Symbol::Pause(pause));

@@ -2,8 +2,9 @@
 
 use crate::switch_support::{Net, SPIN, Send, at, cases, content, ps, send};
 use nicety_fabric::{
-    BitErrorRate, CapturedLink, Channel, Fate, Faults, HeaderBytes, Label, LinkFaults, LinkProtocol,
-    NetworkSpec, NetworkStatistics, Outage, Packet, Place, Rates, Resend, Topology,
+    BitErrorRate, Buffering, CapturedLink, Channel, Fate, Faults, FlowControl, HeaderBytes, Label,
+    LinkFaults, LinkProtocol, NetworkSpec, NetworkStatistics, Outage, Packet, Pause, PauseSpec, Place, Rates,
+    Resend, Topology,
 };
 use nicety_types::{Buffer, Duration, Flight, MessageId, NodeId, Path, Payload, Segment};
 use proptest::prelude::*;
@@ -244,4 +245,31 @@ fn the_payload_is_kept_up_to_its_first_phantom_byte() {
     let packet = links[0].packet(1);
     assert_eq!((packet.header, packet.payload.len(), packet.length), (&b"head"[..], (1 << 18) - 4, 300_000));
     assert!(net.network.captured().is_empty(), "it was taken");
+}
+
+#[test]
+fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
+    let mut spec = SPIN;
+    spec.link.buffer = 2;
+    let flow = FlowControl::Pfc(Buffering::default(), PauseSpec { quanta: 700, ..PauseSpec::default() });
+    let mut net = Net::flowing("star", 2, 1, &spec, flow);
+    capture(&mut net, &Faults::default(), MEMORY);
+    net.sends(0, &(0..30).map(|k| Send { message: k, ..send(1, 4096, 0) }).collect::<Vec<_>>());
+    // The card takes less than comes, and pauses its switch.
+    net.serves(1, ps(819_200));
+    let _ = net.try_run();
+    let links = net.network.captured();
+    let back = links.iter().find(|link| (link.from, link.to) == (Place::Host(1), Place::Switch(0))).unwrap();
+    let frames: Vec<_> =
+        (0..back.len()).map(|number| back.packet(number)).filter(|frame| frame.pause.is_some()).collect();
+    let card = net.network.queues()[1];
+    assert!(frames.len() as u64 == card.pauses_sent && card.pauses_sent > 10, "{card:?}");
+    let (first, last) = (&frames[0], frames.last().unwrap());
+    assert_eq!([first.pause, last.pause], [Some(Pause::For(700)), Some(Pause::Resume)]);
+    // To the group address of MAC control from station 1: priority flow control, priority 0, 700 quanta.
+    let start = [1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 8, 1, 1, 0, 1, 0x02, 0xbc];
+    assert_eq!((frames[0].header[..20].to_vec(), frames[0].header.len()), (start.to_vec(), 60));
+    assert!(frames[0].header[20..].iter().all(|&byte| byte == 0) && frames[0].payload.is_empty());
+    // In the order in which they went out, among the packets.
+    assert!(frames.windows(2).all(|pair| pair[0].time < pair[1].time));
 }

@@ -4,6 +4,7 @@
 //! of it has passed. Where it has been repeated often and nothing has moved meanwhile, the last frame says that it holds until
 //! it is ended, and is not repeated: so a run in which nothing can move comes to its end, and can be told.
 
+use crate::faults::Place;
 use nicety_types::{Duration, Gap, Time};
 
 /// Bytes whose time on the wire is a quantum: 512 bits.
@@ -20,6 +21,32 @@ pub enum Pause {
     UntilResumed,
     /// Go on.
     Resume,
+}
+
+/// Bytes of a pause frame without its checksum, of which the last are padding.
+const FRAME: usize = 60;
+
+impl Pause {
+    /// The frame of IEEE 802.1Qbb that says it for priority 0, from this node. One without an end says the longest time.
+    pub(crate) fn frame(self, from: Place) -> [u8; FRAME] {
+        let (kind, number) = match from {
+            Place::Host(rank) => (0, rank),
+            Place::Switch(number) => (1, number),
+        };
+        let quanta: u16 = match self {
+            Pause::For(quanta) => quanta,
+            Pause::UntilResumed => u16::MAX,
+            Pause::Resume => 0,
+        };
+        let mut frame = [0; FRAME];
+        frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0x00, 0x00, 0x01]);
+        frame[6..8].copy_from_slice(&[0x02, kind]);
+        frame[8..12].copy_from_slice(&number.to_be_bytes());
+        // MAC control, priority flow control, the priorities that it is for, and the time of the first.
+        frame[12..18].copy_from_slice(&[0x88, 0x08, 0x01, 0x01, 0x00, 0x01]);
+        frame[18..20].copy_from_slice(&quanta.to_be_bytes());
+        frame
+    }
 }
 
 /// The end that is asked to stop.

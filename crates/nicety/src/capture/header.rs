@@ -17,9 +17,10 @@
 //! | 32..40 | bytes of payload |
 //!
 //! Flags: 1, the control channel; 2, lost on the link; 4, damaged; 8, again; 16, bytes of payload are missing here, since they
-//! are phantom or too many; 32, dropped by a switch or card.
+//! are phantom or too many; 32, dropped by a switch or card; 64, no packet but a pause frame, which is in the place of the card's
+//! header.
 
-use nicety_fabric::{Captured, Channel};
+use nicety_fabric::{Captured, Channel, Fate};
 use nicety_nic::LinkLayer;
 
 /// Bytes of the header.
@@ -36,8 +37,9 @@ pub(super) const fn link_type(layer: LinkLayer) -> u16 {
 
 /// A packet's bytes, and how many they would be with all of the payload.
 pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64) {
-    let &Captured { label, channel, fate, header, payload, length, .. } = packet;
+    let &Captured { label, channel, fate, header, payload, length, pause, .. } = packet;
     let mut bytes = match layer {
+        LinkLayer::Ethernet { .. } if pause.is_some() => header.to_vec(),
         LinkLayer::Ethernet { checksum } => header[..header.len().saturating_sub(checksum)].to_vec(),
         LinkLayer::Own => {
             let (control, channel) = match channel {
@@ -45,7 +47,8 @@ pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64
                 Channel::Data(channel) => (false, channel),
             };
             let missing = length > payload.len() as u64;
-            let flags = [control, fate.lost, fate.damaged, fate.again, missing, fate.dropped.is_some()];
+            let Fate { lost, dropped, damaged, again, .. } = fate;
+            let flags = [control, lost, damaged, again, missing, dropped.is_some(), pause.is_some()];
             let flags = (0..).zip(flags).map(|(bit, set)| u8::from(set) << bit).sum();
             let mut bytes = Vec::with_capacity(HEADER + header.len() + payload.len());
             bytes.extend([VERSION, flags]);

@@ -13,7 +13,7 @@ mod pcapng;
 
 use crate::{Error, VERSION};
 use header::{bytes_of, link_type};
-use nicety_fabric::{Captured, CapturedLink, Cause, Fate};
+use nicety_fabric::{Captured, CapturedLink, Cause, Fate, Pause};
 use nicety_nic::LinkLayer;
 use nicety_types::Time;
 use std::collections::BTreeMap;
@@ -178,6 +178,12 @@ fn comment(packet: &Captured<'_>) -> String {
         Some(Cause::QueueFull(port)) => text += &format!(", dropped: no room before port {port}"),
         Some(Cause::NoHeadroom(port)) => text += &format!(", dropped: no headroom at port {port}"),
         Some(_) => text += ", dropped: the card's buffer is full",
+        None => {}
+    }
+    match packet.pause {
+        Some(Pause::For(quanta)) => text += &format!(", pause for {quanta} quanta"),
+        Some(Pause::UntilResumed) => text += ", pause until it is ended",
+        Some(Pause::Resume) => text += ", end of the pause",
         None => {}
     }
     if !late.is_zero() {
