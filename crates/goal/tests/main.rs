@@ -3,6 +3,7 @@
 mod binary;
 mod crowds;
 mod files;
+mod noise;
 mod patterns;
 mod reference;
 mod rules;

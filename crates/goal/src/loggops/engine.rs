@@ -4,6 +4,7 @@ use super::costs::Costs;
 use super::event::{Event, Key, Slab, What};
 use super::host::Host;
 use super::matching::{Matching, Message, Receive, Wildcards};
+use super::noise::{Noise, Noises};
 use super::radix::Radix;
 use crate::schedule::{Kind, Op, Schedule};
 use nicety_kernel::prefetch;
@@ -40,13 +41,15 @@ pub(super) struct World<'s> {
     has_cpus: bool,
     /// Hosts of a shard.
     block: u32,
+    /// What takes CPUs besides the schedule.
+    pub(super) noise: Option<&'s Noise>,
 }
 
 impl<'s> World<'s> {
     pub(super) fn new(schedule: &'s Schedule, costs: Costs, shards: u32) -> World<'s> {
         let has_cpus = schedule.ops().iter().any(|op| op.cpu > 0);
         let block = schedule.ranks().div_ceil(shards.max(1));
-        World { schedule, costs, wildcards: Wildcards::of(schedule), has_cpus, block }
+        World { schedule, costs, wildcards: Wildcards::of(schedule), has_cpus, block, noise: None }
     }
 
     pub(super) fn shards(&self) -> u32 {
@@ -80,12 +83,13 @@ pub(super) struct Shard<'s, const COMPAT: bool> {
     pub(super) counts: Counts,
     /// The first operation whose time is beyond the end of time: its host and number.
     pub(super) endless: Option<(u32, u32)>,
+    noises: Option<Noises<'s>>,
 }
 
 impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     /// A shard of `block` hosts; the last one may have fewer.
     pub(super) fn new(world: &World<'s>, number: u32, agenda: Agenda) -> Shard<'s, COMPAT> {
-        let World { schedule, costs, wildcards, has_cpus, block } = *world;
+        let World { schedule, costs, wildcards, has_cpus, block, noise } = *world;
         let ranks = number * block..((number + 1).saturating_mul(block)).min(schedule.ranks());
         let first_op = schedule.first_op(ranks.start);
         let ops = &schedule.ops()[first_op..schedule.first_op(ranks.end)];
@@ -106,6 +110,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             freed: Vec::new(),
             counts: Counts::default(),
             endless: None,
+            noises: noise.map(|noise| Noises::new(noise, ranks.clone())),
         }
     }
 
@@ -335,6 +340,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     fn calc(&mut self, event: Event) {
         let now = event.key.time;
         let end = self.costs.calc::<COMPAT>(now, event.size);
+        let end = self.lengthened(&event, now, end);
         self.note_end(end, &event);
         *self.host_mut(event.host).cpu_mut(event.cpu) = end;
         self.counts.operations += 1;
@@ -348,6 +354,19 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let sent = self.costs.sent::<COMPAT>(now, size);
         let next = self.costs.next::<COMPAT>(now, size);
         let arrives = self.costs.arrives::<COMPAT>(now);
+        let (sent, arrives) = match self.noises {
+            None => (sent, arrives),
+            Some(_) => {
+                // A message leaves behind the overhead, and further bytes take the CPU behind that.
+                let leaves = arrives.saturating_sub(self.costs.latency);
+                let left = self.lengthened(&event, now, leaves);
+                let bytes = sent.saturating_sub(leaves);
+                (
+                    self.lengthened(&event, left, left.saturating_add(bytes)),
+                    left.saturating_add(self.costs.latency),
+                )
+            }
+        };
         self.note_end(sent.max(next).max(arrives), &event);
         *self.host_mut(host).cpu_mut(cpu) = sent;
         *self.host_mut(host).sending_mut(nic) = next;
@@ -357,6 +376,15 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.push(Event { key, host: peer, what: What::Message, ..event });
         if size <= self.costs.eager {
             self.free(host, event.op, false, sent);
+        }
+    }
+
+    /// When the CPU is done with what would take it from `now` to `end` without noise.
+    #[inline]
+    fn lengthened(&mut self, event: &Event, now: u64, end: u64) -> u64 {
+        match &mut self.noises {
+            None => end,
+            Some(noises) => noises.after(event.host, event.cpu, now, end - now),
         }
     }
 
@@ -381,6 +409,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let Event { key: Key { time: now, source, .. }, host, size, op, cpu, nic, tag, .. } = event;
         self.counts.messages += 1;
         let until = self.costs.received::<COMPAT>(now, size);
+        let until = self.lengthened(&event, now, until);
         let next = self.costs.next::<COMPAT>(now, size);
         self.note_end(until.max(next), &event);
         *self.host_mut(host).cpu_mut(cpu) = until;

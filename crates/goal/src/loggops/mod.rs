@@ -21,6 +21,7 @@ mod engine;
 mod event;
 mod host;
 mod matching;
+mod noise;
 mod radix;
 mod stuck;
 mod tables;
@@ -30,6 +31,7 @@ mod windows;
 
 pub use costs::{NotWhole, Parameters, Rules};
 pub use engine::Counts;
+pub use noise::{Intervals, Noise};
 pub use stuck::Stuck;
 
 use crate::check::{Cycle, find_cycle};
@@ -100,23 +102,39 @@ pub fn run_in_threads(
     match rules {
         Rules::LogGopSim => {
             let costs = Costs::loggopsim(parameters).map_err(Failure::NotWhole)?;
-            run_global::<true>(schedule, costs, go_on)
+            run_global::<true>(&World::new(schedule, costs, 1), go_on)
         }
-        Rules::Own if !has_threads(parameters, rules) => {
-            run_global::<false>(schedule, Costs::own(parameters), go_on)
-        }
-        Rules::Own => windows::run(schedule, Costs::own(parameters), threads, go_on),
+        Rules::Own => run_with_noise(schedule, parameters, None, threads, go_on),
+    }
+}
+
+/// As [`run_in_threads`] by nicety's own rules, on CPUs with noise.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_noise(
+    schedule: &Schedule,
+    parameters: &Parameters,
+    noise: Option<&Noise>,
+    threads: u32,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
+    let threads = if has_threads(parameters, Rules::Own) { threads } else { 1 };
+    let mut world = World::new(schedule, Costs::own(parameters), threads);
+    world.noise = noise;
+    if has_threads(parameters, Rules::Own) {
+        windows::run(&world, go_on)
+    } else {
+        run_global::<false>(&world, go_on)
     }
 }
 
 fn run_global<const COMPAT: bool>(
-    schedule: &Schedule,
-    costs: Costs,
+    world: &World<'_>,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
-    let world = World::new(schedule, costs, 1);
-    let mut shard = Shard::<COMPAT>::new(&world, 0, Agenda::Global(BinaryHeap::new()));
-    (0..schedule.ranks()).for_each(|host| shard.begin(host));
+    let mut shard = Shard::<COMPAT>::new(world, 0, Agenda::Global(BinaryHeap::new()));
+    (0..world.schedule.ranks()).for_each(|host| shard.begin(host));
     let mut next_look = LOOK_EVERY;
     loop {
         let Agenda::Global(heap) = &mut shard.agenda else { unreachable!("it was made so") };

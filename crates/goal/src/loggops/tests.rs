@@ -1,8 +1,10 @@
 //! A run by windows, in any number of threads, is that of one heap to the last bit.
 
 use super::costs::Costs;
-use super::{Parameters, run_global, windows};
+use super::engine::World;
+use super::{Intervals, Noise, Parameters, run_global, windows};
 use crate::schedule::{ANY, Builder, Kind, Op, Schedule};
+use nicety_host::{NoiseSpec, Regularity};
 use nicety_types::{Duration, Gap};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -59,6 +61,7 @@ proptest! {
         steps in steps(),
         times in (1..4000_u64, 0..2000_u64, 0..2000_u64),
         eager in prop_oneof![Just(0_u64), Just(1500), Just(1 << 20)],
+        seed in proptest::option::of(any::<u64>()),
     ) {
         let schedule = schedule(ranks, &steps);
         let parameters = Parameters {
@@ -70,8 +73,16 @@ proptest! {
             eager_bytes: eager,
         };
         let costs = Costs::own(&parameters);
-        let windows = [1, 2, 3, 9].map(|threads| windows::run(&schedule, costs, threads, &mut |_| true));
-        let heap = run_global::<false>(&schedule, costs, &mut |_| true);
+        let (period, duration) = (Duration::from_ps(700), Duration::from_ps(200));
+        let spec = NoiseSpec { period, duration, regularity: Regularity::Exponential };
+        let noise = seed.map(|seed| Noise { intervals: Intervals::Drawn(spec), rank: None, seed });
+        let world = |threads: u32| {
+            let mut world = World::new(&schedule, costs, threads);
+            world.noise = noise.as_ref();
+            world
+        };
+        let windows = [1, 2, 3, 9].map(|threads| windows::run(&world(threads), &mut |_| true));
+        let heap = run_global::<false>(&world(1), &mut |_| true);
         let times = |run: Result<super::Finished, super::Failure>| match run {
             Ok(run) => Ok((run.finish_ps, run.counts.operations, run.counts.messages)),
             // Wildcards may have taken the message of another receive.

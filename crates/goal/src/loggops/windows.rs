@@ -4,12 +4,10 @@
 //! leave in mailboxes what the others' hosts receive: that comes in a later window, for windows are no longer than a
 //! message takes. Nothing is shared within a window.
 
-use super::costs::Costs;
 use super::engine::{Agenda, Shard, World};
 use super::event::Event;
 use super::radix::Radix;
 use super::{Failure, Finished, LOOK_EVERY, finished};
-use crate::schedule::Schedule;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -69,15 +67,9 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Runs a schedule in so many threads, of which the caller's is one.
-pub(super) fn run(
-    schedule: &Schedule,
-    costs: Costs,
-    threads: u32,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<Finished, Failure> {
-    let world = World::new(schedule, costs, threads);
-    let width = costs.lookahead(schedule);
+/// Runs a schedule in a thread for each shard, of which the caller's is one.
+pub(super) fn run(world: &World<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Finished, Failure> {
+    let width = world.costs.lookahead(world.schedule);
     let shards = world.shards() as usize;
     let shared = Shared {
         next: (0..shards).map(|_| AtomicU64::new(NEVER)).collect(),
@@ -94,11 +86,11 @@ pub(super) fn run(
     let made = thread::scope(|scope| {
         let others: Vec<_> = (1..world.shards())
             .map(|number| {
-                let (world, shared) = (&world, &shared);
+                let shared = &shared;
                 scope.spawn(move || run_shard(world, number, width, shared, &mut |_| true))
             })
             .collect();
-        let first = run_shard(&world, 0, width, &shared, go_on);
+        let first = run_shard(world, 0, width, &shared, go_on);
         let joined = others.into_iter().map(|other| match other.join() {
             Ok(shard) => shard,
             Err(panic) => std::panic::resume_unwind(panic),

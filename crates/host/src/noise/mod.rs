@@ -3,9 +3,14 @@
 //! Noise does not depend on programs, so it needs no task and no event: the intervals of a core are drawn as
 //! its work meets them, and a run ends when its programs do.
 
+mod trace;
+
+pub use trace::{NoTrace, NoiseTrace};
+
 use nicety_kernel::{Rng, Sim};
 use nicety_types::{Duration, Time};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// The spacing of the noise on a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +72,7 @@ impl Noise {
 }
 
 impl Pinned<'_> {
-    /// Does `left` of work from `now` on, up to a bounded number of intervals of noise; returns when it ends,
-    /// with the remaining work in `left`. Reports the pieces of work and the noise between them: whether it
-    /// is noise, its start and its end.
+    /// As [`Timeline::work`], up to a bounded number of intervals of noise.
     pub(crate) fn work(&self, now: Time, left: &mut Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
         self.noise.0.borrow_mut()[self.core].timeline.work(now, left, INTERVALS, piece)
     }
@@ -82,32 +85,70 @@ impl Drop for Pinned<'_> {
 }
 
 /// The intervals of noise on a core, one at a time.
-struct Timeline {
-    rng: Rng,
-    spec: NoiseSpec,
+#[derive(Debug)]
+pub struct Timeline {
+    source: Source,
     begin: Time,
     end: Time,
 }
 
+/// Where intervals come from.
+#[derive(Debug)]
+enum Source {
+    Drawn(Rng, NoiseSpec),
+    /// A trace, the next interval of it, and its point at time zero.
+    Recorded(Arc<NoiseTrace>, usize, u64),
+}
+
 impl Timeline {
+    /// Noise as in a trace, of which so much, less than its length, is over at time zero.
+    pub fn recorded(trace: Arc<NoiseTrace>, offset_ps: u64) -> Timeline {
+        let next = trace.first_behind(offset_ps);
+        let mut timeline =
+            Timeline { source: Source::Recorded(trace, next, offset_ps), begin: Time::ZERO, end: Time::ZERO };
+        timeline.advance();
+        timeline
+    }
+
     /// Noise that began long before the run.
-    fn new(mut rng: Rng, spec: NoiseSpec) -> Timeline {
+    pub fn new(mut rng: Rng, spec: NoiseSpec) -> Timeline {
         // How much of a period is over at time zero; an interval is a period's first part.
         let (period, duration) = (spec.period.ps(), spec.duration.ps());
         let over = rng.below(period);
-        let mut timeline = Timeline { rng, spec, begin: Time::ZERO, end: Time::ZERO };
+        let (mut begin, mut end) = (Time::ZERO, Time::ZERO);
         if over < duration {
-            timeline.end += Duration::from_ps(duration - over);
+            end += Duration::from_ps(duration - over);
         } else {
             let wait = match spec.regularity {
                 Regularity::Fixed => period - over,
                 // It has no memory: the rest of a gap has the distribution of a whole one.
-                Regularity::Exponential => timeline.rng.exponential(period - duration),
+                Regularity::Exponential => rng.exponential(period - duration),
             };
-            timeline.begin += Duration::from_ps(wait);
-            timeline.end = timeline.begin + spec.duration;
+            begin += Duration::from_ps(wait);
+            end = begin + spec.duration;
         }
-        timeline
+        Timeline { source: Source::Drawn(rng, spec), begin, end }
+    }
+
+    /// Goes on to the next interval.
+    fn advance(&mut self) {
+        (self.begin, self.end) = match &mut self.source {
+            Source::Drawn(rng, spec) => {
+                let mean = spec.period.ps() - spec.duration.ps();
+                let gap = match spec.regularity {
+                    Regularity::Fixed => mean,
+                    Regularity::Exponential => rng.exponential(mean),
+                };
+                let begin = self.end + Duration::from_ps(gap);
+                (begin, begin + spec.duration)
+            }
+            Source::Recorded(trace, next, offset) => {
+                let time = |ps: u64| Time::from_ps(ps.saturating_sub(*offset));
+                let found = trace.get(*next).map(|(begin, end)| (time(begin), time(end)));
+                *next += 1;
+                found.unwrap_or((Time::MAX, Time::MAX))
+            }
+        };
     }
 
     /// Goes on towards the first interval that ends after `now`, by so many intervals at most. Returns
@@ -116,18 +157,15 @@ impl Timeline {
         while self.end <= now && self.end < Time::MAX {
             let Some(rest) = intervals.checked_sub(1) else { return false };
             *intervals = rest;
-            let mean = self.spec.period.ps() - self.spec.duration.ps();
-            let gap = match self.spec.regularity {
-                Regularity::Fixed => mean,
-                Regularity::Exponential => self.rng.exponential(mean),
-            };
-            self.begin = self.end + Duration::from_ps(gap);
-            self.end = self.begin + self.spec.duration;
+            self.advance();
         }
         true
     }
 
-    fn work(
+    /// Does `left` of work from `now` on, which is not before the work of the last call ended, up to so many intervals of noise.
+    /// Returns when it ends, with the remaining work in `left`. Reports the pieces of work and the noise between them: whether it
+    /// is noise, its start and its end.
+    pub fn work(
         &mut self,
         mut now: Time,
         left: &mut Duration,

@@ -1,0 +1,92 @@
+//! Noise lengthens what CPUs do, and nothing else.
+
+use crate::schedules::{network, read};
+use nicety_goal::loggops::{self, Intervals, Noise};
+use nicety_host::{NoiseSpec, NoiseTrace, Regularity};
+use nicety_kernel::Rng;
+use nicety_types::{Duration, NodeId};
+use std::sync::Arc;
+
+/// Taken from 0 to 300 and from 1000 to 1200 ns, and so again every 1200 ns.
+const TRACE: &str = "0 300\n1000 200\n";
+const LENGTH: u64 = 1200;
+
+fn recorded(rank: Option<u32>, seed: u64) -> Noise {
+    Noise { intervals: Intervals::Recorded(Arc::new(NoiseTrace::parse(TRACE).unwrap())), rank, seed }
+}
+
+fn drawn(period_ns: u64, duration_ns: u64, seed: u64) -> Noise {
+    let (period, duration) = (Duration::from_ns(period_ns), Duration::from_ns(duration_ns));
+    let spec = NoiseSpec { period, duration, regularity: Regularity::Exponential };
+    Noise { intervals: Intervals::Drawn(spec), rank: None, seed }
+}
+
+/// When each host is done, in picoseconds.
+fn finish(goal: &str, parameters: [u64; 6], noise: &Noise) -> Vec<u64> {
+    let run = loggops::run_with_noise(&read(goal), &network(parameters), Some(noise), 1, &mut |_| true);
+    run.unwrap().finish_ps
+}
+
+/// Picoseconds of the trace that are over at time zero.
+fn offset(seed: u64, rank: u32, cpu: u8) -> u64 {
+    Rng::named(seed, NodeId(rank), &format!("noise on core {cpu}")).below(LENGTH * 1000)
+}
+
+/// The end of work in picoseconds, nanosecond by nanosecond where that is exact.
+fn worked(offset: u64, now: u64, work: u64) -> u64 {
+    let (mut now, mut left) = (now + offset, work);
+    while left > 0 {
+        let at = now % (LENGTH * 1000);
+        let next = [300_000, 1_000_000, 1_200_000].into_iter().find(|edge| *edge > at).unwrap();
+        let is_free = next == 1_000_000;
+        let step = if is_free { (next - at).min(left) } else { next - at };
+        now += step;
+        left -= if is_free { step } else { 0 };
+    }
+    now - offset
+}
+
+#[test]
+fn a_calculation_goes_on_behind_each_interval_of_noise() {
+    // Without noise at the beginning 5000 ns meet seven intervals of 500 ns, and 100 ns are left.
+    assert_eq!(worked(300_000, 0, 5_000_000), 5_000_000 + 7 * 500_000);
+    for seed in 0..20 {
+        let goal = "num_ranks 2\nrank 0 {\ncalc 5000\ncalc 700 cpu 1\n}\nrank 1 {\ncalc 40\n}";
+        let done = finish(goal, [1000, 0, 0, 0, 0, 1000], &recorded(None, seed));
+        let first = worked(offset(seed, 0, 0), 0, 5_000_000).max(worked(offset(seed, 0, 1), 0, 700_000));
+        assert_eq!(done, [first, worked(offset(seed, 1, 0), 0, 40_000)], "seed {seed}");
+    }
+}
+
+#[test]
+fn overheads_of_messages_are_longer_and_the_network_is_not() {
+    let goal = "num_ranks 2\nrank 0 {\nsend 11b to 1\n}\nrank 1 {\nrecv 11b from 0\n}";
+    let net = [1000, 100, 50, 2, 30, 1000];
+    for seed in 0..20 {
+        // The sender's overhead is 100, and 300 for its bytes; the message leaves in between, and the receiver needs 400.
+        let sent = |from: u64| worked(offset(seed, 0, 0), from, 100_000);
+        let all = worked(offset(seed, 0, 0), sent(0), 300_000);
+        let got = |arrived: u64| worked(offset(seed, 1, 0), arrived, 400_000);
+        assert_eq!(finish(goal, net, &recorded(None, seed)), [all, got(sent(0) + 1_000_000)], "seed {seed}");
+        // With noise at one host only the other's part is as ever.
+        assert_eq!(finish(goal, net, &recorded(Some(0), seed)), [all, sent(0) + 1_400_000]);
+        assert_eq!(finish(goal, net, &recorded(Some(1), seed)), [400_000, got(1_100_000)]);
+    }
+}
+
+#[test]
+fn what_takes_a_cpu_no_time_meets_no_noise() {
+    let goal =
+        "num_ranks 2\nrank 0 {\na: calc 0\nb: send 1b to 1\nb requires a\n}\nrank 1 {\nrecv 1b from 0\n}";
+    assert_eq!(finish(goal, [1000, 0, 0, 0, 0, 1000], &drawn(1000, 999, 1)), [0, 1_000_000]);
+}
+
+#[test]
+fn noise_takes_its_share_and_its_seed_says_when() {
+    let goal = "num_ranks 1\nrank 0 {\ncalc 900000000\n}";
+    let ends: Vec<u64> = (0..5).map(|seed| finish(goal, [0; 6], &drawn(10_000, 1_000, seed))[0]).collect();
+    for end in &ends {
+        assert!(end.abs_diff(1_000_000_000_000) < 10_000_000_000, "{end}");
+    }
+    assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{ends:?}");
+}

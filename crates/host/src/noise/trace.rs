@@ -1,0 +1,133 @@
+//! Noise that was measured: a trace of intervals, which is repeated.
+
+use std::fmt;
+
+/// Intervals in which a CPU was taken, in picoseconds from the trace's beginning to its last one's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoiseTrace {
+    /// Beginning and end of each, in order, without overlap; at least one.
+    intervals: Vec<(u64, u64)>,
+}
+
+/// Why a text is no trace of noise: the line, from 1, and what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoTrace {
+    /// The line; 0 where it is the trace as a whole.
+    pub line: usize,
+    /// The error.
+    pub text: String,
+}
+
+impl fmt::Display for NoTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.text),
+            line => write!(f, "line {line}: {}", self.text),
+        }
+    }
+}
+
+impl NoiseTrace {
+    /// Reads a trace as LogGOPSim has them: in each line when an interval begins and how long it is, in nanoseconds; behind `#`
+    /// a comment.
+    ///
+    /// # Errors
+    /// A line is none, an interval begins before the one before it ends, there is none, or nothing is left between them.
+    pub fn parse(text: &str) -> Result<NoiseTrace, NoTrace> {
+        let mut intervals: Vec<(u64, u64)> = Vec::new();
+        let mut taken = 0_u64;
+        for (line, content) in (1..).zip(text.lines()) {
+            let content = content.split('#').next().unwrap_or_default().trim();
+            if content.is_empty() {
+                continue;
+            }
+            let wrong = |text: String| NoTrace { line, text };
+            let mut words = content.split_whitespace();
+            let (Some(begin), Some(duration), None) = (words.next(), words.next(), words.next()) else {
+                return Err(wrong(
+                    "a beginning and a duration in ns are expected, as in 1000000 25000".into(),
+                ));
+            };
+            let time = |word: &str| {
+                picoseconds(word).ok_or_else(|| wrong(format!("'{}' is no time in ns", word.escape_debug())))
+            };
+            let (begin, duration) = (time(begin)?, time(duration)?);
+            let end =
+                begin.checked_add(duration).ok_or_else(|| wrong("this is after more than 2^64 ps".into()))?;
+            if intervals.last().is_some_and(|(_, before)| begin < *before) {
+                return Err(wrong("it begins before the interval before it ends".into()));
+            }
+            if duration > 0 {
+                taken += duration;
+                intervals.push((begin, end));
+            }
+        }
+        let whole = |text: &str| NoTrace { line: 0, text: text.to_owned() };
+        match intervals.last() {
+            None => Err(whole("there is no interval of noise")),
+            Some((_, end)) if taken == *end => Err(whole("noise takes all of the time")),
+            Some(_) => Ok(NoiseTrace { intervals }),
+        }
+    }
+
+    /// How long the trace is: to the end of its last interval, behind which it begins anew.
+    pub fn length_ps(&self) -> u64 {
+        self.intervals[self.intervals.len() - 1].1
+    }
+
+    /// The first interval that ends behind a point of the trace.
+    pub(super) fn first_behind(&self, offset: u64) -> usize {
+        self.intervals.partition_point(|(_, end)| *end <= offset)
+    }
+
+    /// An interval, counted on through repetitions; None behind the end of time.
+    pub(super) fn get(&self, number: usize) -> Option<(u64, u64)> {
+        let (round, within) = (number / self.intervals.len(), number % self.intervals.len());
+        let before = self.length_ps().checked_mul(round as u64)?;
+        let (begin, end) = self.intervals[within];
+        Some((before.checked_add(begin)?, before.checked_add(end)?))
+    }
+}
+
+/// Nanoseconds with up to three decimals, further ones cut off.
+fn picoseconds(word: &str) -> Option<u64> {
+    let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let digits = fraction.bytes().chain(*b"000").take(3);
+    let ps = digits.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(ps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_read_line_by_line_and_repeated() {
+        let trace = NoiseTrace::parse("# ns\n\n10\t5\n20.5 0.25 # a comment\n30 0\n").unwrap();
+        assert_eq!(trace.length_ps(), 20_750);
+        let found: Vec<_> = (0..4).map(|number| trace.get(number).unwrap()).collect();
+        assert_eq!(found, [(10_000, 15_000), (20_500, 20_750), (30_750, 35_750), (41_250, 41_500)]);
+        assert_eq!([0, 14_999, 15_000, 20_749].map(|at| trace.first_behind(at)), [0, 0, 1, 1]);
+        assert_eq!(trace.get(usize::MAX), None);
+    }
+
+    #[test]
+    fn what_is_no_trace_is_told_with_its_line() {
+        for (text, wrong) in [
+            ("", "there is no interval of noise"),
+            ("0 5\n5 5", "noise takes all of the time"),
+            ("1 2 3", "line 1: a beginning and a duration in ns are expected, as in 1000000 25000"),
+            ("#\n1 x", "line 2: 'x' is no time in ns"),
+            ("1 -2", "line 1: '-2' is no time in ns"),
+            ("1 99999999999999999999", "line 1: '99999999999999999999' is no time in ns"),
+            ("18446744073709551 1", "line 1: this is after more than 2^64 ps"),
+            ("1 5\n5 1", "line 2: it begins before the interval before it ends"),
+        ] {
+            assert_eq!(NoiseTrace::parse(text).unwrap_err().to_string(), wrong, "{text}");
+        }
+    }
+}
