@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import nicety as package
-from conftest import Result
+from conftest import PROGRAMS, Result
 
 PING = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"
 
@@ -183,3 +185,19 @@ def test_traces_that_are_none_or_missing_are_refused(
     done = nicety("goal", "trace", *files, "-o", "out.goal")
     assert (done.status, done.stdout, done.stderr) == (2, "", f"nicety: {wrong}\n")
     assert not (tmp_path / "out.goal").exists()
+
+
+def test_what_mpi_itself_has_traced_becomes_a_schedule(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    mpi = Path(sys.executable).parent
+    compile_it = [mpi / "mpicc", "-O1", "-o", tmp_path / "traced", PROGRAMS / "traced.c"]
+    for command in (compile_it, [mpi / "mpiexec", "-n", "3", "./traced"]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+    traces = sorted(path.name for path in tmp_path.glob("pmpi-trace-rank-*.txt"))
+    assert nicety("goal", "trace", *traces, "-o", "traced.goal").stderr == ""
+    info = nicety("goal", "info", "traced.goal", "--json").json()
+    # A barrier for MPI_Comm_dup, and in each of three rounds 3 messages in the ring, 2 in the chain, 2 of a broadcast,
+    # 4 of an allreduce with a rank that folds into another, and 6 of a barrier.
+    assert (info["sends"], info["recvs"]) == (6 + 3 * (3 + 2 + 2 + 4 + 6), 57)
+    assert info["bytes"] == 6 + 3 * (3 * 4000 + 2 * 4 + 2 * 80 + 4 * 2000 + 6)
+    assert nicety("goal", "run", "traced.goal").status == 0
