@@ -162,3 +162,21 @@ def test_a_loss_that_no_program_sees_is_no_success(benchmark: str, options: dict
 def test_a_failed_link_ends_a_flushed_window() -> None:
     with pytest.raises(nicety.Error, match=r"the link hosts.0 -> hosts.1 is down from 1 us on"):
         rows("bandwidth", [4096], flush_receive=True, faults="fail=hosts.0->hosts.1@1us")
+
+@pytest.mark.parametrize(
+    ("options", "most", "events"),
+    [({}, 31, 33), ({"flush_receive": True}, 32, 33), ({"loopback": True}, 16, 34)],
+)
+@pytest.mark.parametrize("field", ["events.entries", "events.user"])
+def test_a_window_whose_events_find_no_room_is_refused(
+    options: dict[str, Any], most: int, events: int, field: str
+) -> None:
+    few = {"overrides": [f"{field}=32"], **options}
+    for size in (0, 8, 16384):
+        assert len(rows("bandwidth", [size], window=most, **few)) == 1
+    with pytest.raises(nicety.InputError) as error:
+        rows("bandwidth", [8], window=most + 1, **few)
+    text = f"--window {most + 1}: a window of puts has {events} events, and a queue of apenet-v5 has room for 32 ({field})"
+    assert str(error.value) == f"{text}; write --window {most} or less, or --set {field}={events}"
+    # With events taken as they come there is no such limit.
+    assert len(rows("bandwidth", [8], window=most + 1, overrides=[f"{field}=32"], modes="auto")) == 1

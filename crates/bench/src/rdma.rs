@@ -14,6 +14,7 @@ use super::{Benchmark, Meter, Point, Row};
 use nicety::apenet::Notify;
 use nicety::{Buffer, Error, Host, Rdma};
 use nicety_kernel::Rng;
+use nicety_nic::apenet::ApenetSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -77,6 +78,26 @@ impl Puts {
     /// The rank that receives.
     const fn target(&self) -> u32 {
         if self.loopback { 0 } else { 1 }
+    }
+
+    /// Checks that the events of a window fit into the queues of its sender, who takes none of them while it posts.
+    pub(super) fn check_window(&self, nic: &str, spec: &ApenetSpec, window: u64) -> Result<(), Error> {
+        // One that the buffer of each put is free; and of each put at its target, or of the answer to the last.
+        let (of_each, further) = match (self.flush_receive, self.loopback) {
+            (true, _) => (1, 0),
+            (false, true) => (2, 0),
+            (false, false) => (1, 1),
+        };
+        let events = window * of_each + further;
+        let queues = [("events.entries", spec.events.entries), ("events.user", spec.events.user)];
+        match queues.into_iter().find(|(_, places)| events > *places) {
+            None => Ok(()),
+            Some((field, places)) => Err(Error::Input(format!(
+                "--window {window}: a window of puts has {events} events, and a queue of {nic} has room for {places} \
+                 ({field}); write --window {} or less, or --set {field}={events}",
+                (places.saturating_sub(further) / of_each).max(1)
+            ))),
+        }
     }
 
     fn set_up(&self, rdma: &Rdma) {

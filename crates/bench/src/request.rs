@@ -300,7 +300,7 @@ impl Request {
         }
         let puts = self.puts(&cards, pattern, peer.is_some())?;
         let nodes = if puts.loopback { 1 } else { pattern.nodes() };
-        for Chosen { card, modes, .. } in &cards {
+        for Chosen { nic, card, modes } in &cards {
             let takes = match self.loopback {
                 true => "--loopback takes one node".to_owned(),
                 false => format!("--pattern {pattern} takes {nodes} nodes"),
@@ -317,6 +317,12 @@ impl Request {
                 })
             })?;
             flow::check(flow_control, topology, nodes, card)?;
+            if let Ok(spec) = card.spec.of::<ApenetSpec>()
+                && self.benchmark != Benchmark::Latency
+                && modes.contains(&Mode::Put)
+            {
+                puts.check_window(nic, spec, self.window.unwrap_or(DEFAULT_WINDOW))?;
+            }
             if card.spec.of::<SpinSpec>().is_err() {
                 continue;
             }
