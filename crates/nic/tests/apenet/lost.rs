@@ -188,3 +188,27 @@ fn a_get_whose_reply_misses_a_packet_fails_and_frees_its_place() {
         assert_eq!((counted.abandoned, counted.unusable, counted.refused), (1, 0, 1));
     }
 }
+
+#[test]
+fn packets_of_a_message_that_was_given_up_belong_to_none() {
+    // Two of five pages come behind the one that shows that the second was lost.
+    let mut rig = Rig::losing(0, &[2], &[]);
+    rig.process(0, 0, async |user| {
+        let buffer = user.bytes(&[1; 5 * 4096]);
+        user.register(buffer).await.unwrap();
+        user.sim.until(LATER).await;
+        let put = user.put(user.to(1, buffer, buffer.0)).await.unwrap();
+        while user.event().await.unwrap().kind != EventKind::Refused(put, Refusal::Lost) {}
+    });
+    rig.process(1, 0, async |user| {
+        let buffer = user.room(5 * 4096);
+        user.register(buffer).await.unwrap();
+        assert_eq!(user.event().await.unwrap().kind, EventKind::Rejected(Refusal::Lost));
+        user.sim.delay(Duration::from_us(50)).await;
+        let written: Vec<u8> = user.look(buffer).chunks(4096).map(|page| page[0]).collect();
+        assert_eq!(written, [1, 0, 0, 0, 0]);
+    });
+    rig.run();
+    let counted = rig.cards[1].statistics();
+    assert_eq!((counted.abandoned, counted.refused, counted.unusable), (1, 1, 2));
+}

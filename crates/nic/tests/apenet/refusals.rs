@@ -483,3 +483,40 @@ fn calls_with_what_is_not_registered_or_overlaps_are_refused() {
     });
     rig.run();
 }
+
+#[test]
+fn nothing_begins_in_a_region_that_is_being_deregistered() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let (from, to) = (ones(&user, 64 * 4096).await, user.room(64 * 4096));
+        user.register(to).await.unwrap();
+        // Of both ends of a put that is under way, one is deregistered.
+        for ending in [from, to] {
+            let region = Region {
+                number: if ending == from { 1 } else { 2 },
+                process: 0,
+                address: ending.0,
+                bytes: ending.1,
+            };
+            let put = user.put(user.to(0, from, to.0)).await.unwrap();
+            user.sim.delay(Duration::from_us(10)).await;
+            let other = user.clone();
+            user.sim.spawn(async move { other.deregister(region).await.unwrap() });
+            user.sim.delay(Duration::from_us(1)).await;
+            assert_eq!(user.card.registered().0, 2, "it waits");
+            let unregistered = Err(ApenetError::Unregistered { address: ending.0, bytes: 8, process: 0 });
+            assert_eq!(user.put(user.to(0, (ending.0, 8), to.0)).await, unregistered.clone());
+            assert_eq!(user.get(user.to(0, (ending.0, 8), to.0)).await, unregistered);
+            assert!(user.stream((ending.0, 8)).await.is_err());
+            assert_eq!(user.deregister(region).await, Err(ApenetError::NoRegion { region: region.number }));
+            // It is no place for another one before it is gone.
+            assert!(matches!(user.register(ending).await, Err(ApenetError::Overlap { .. })));
+            if ending == from {
+                assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
+                user.sim.delay(Duration::from_us(100)).await;
+                assert_eq!(user.register(from).await.unwrap().number, 3);
+            }
+        }
+    });
+    rig.run();
+}
