@@ -54,7 +54,8 @@ impl Card {
         self.kernel.cpus().spend(self.spec.driver.operation, stages::DRIVER, path).await;
         let fetched = if order.kind == Kind::Get { 0 } else { order.bytes };
         let (mut offset, mut batch) = (0, Vec::new());
-        self.ring.known.begin(self.header(&order, 0), order.local);
+        let first = self.header(&order, self.ring.next_sequence(order.to.node, order.kind));
+        self.ring.known.begin(first, order.local);
         loop {
             let address = order.local + offset;
             let page = self.page(address);
@@ -70,7 +71,7 @@ impl Card {
                 }
             }
             self.kernel.cpus().spend(self.spec.driver.descriptor, stages::DRIVER, path).await;
-            let (header, source, leaving) = (self.header(&order, offset), address, order.leaving.clone());
+            let (header, source, leaving) = (first.page(offset), address, order.leaving.clone());
             batch.push(Job { header, source, payload: bytes, leaving, path: path.clone() });
             self.ring.known.written();
             offset += bytes;
@@ -82,21 +83,20 @@ impl Card {
         drop(writing);
     }
 
-    /// The header of the page that begins after so many bytes, without their length.
-    fn header(&self, order: &Order, offset: u64) -> Repr {
-        let remote =
-            if order.remote == 0 || order.kind == Kind::Get { order.remote } else { order.remote + offset };
+    /// The header of the first page, without its length.
+    fn header(&self, order: &Order, sequence: u32) -> Repr {
         Repr {
             kind: order.kind,
             physical: order.physical,
             from: Endpoint { node: self.node, process: order.from },
             to: order.to,
             payload: 0,
-            address: remote,
+            address: order.remote,
             number: order.message.sequence,
-            offset: offset as u32,
+            offset: 0,
             bytes: order.bytes as u32,
             data: order.data,
+            sequence,
         }
     }
 

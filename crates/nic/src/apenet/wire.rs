@@ -16,7 +16,7 @@
 //! | 8..12 | where the payload begins in the message's, in bytes |
 //! | 12..16 | bytes of the message; of a get, of its reply; of a refusal, of the refused message |
 //! | 16..24 | put: data for the receiver's event; reply: number of the get; refusal: why; else 0 |
-//! | 24..28 | zero |
+//! | 24..28 | put and get: how many of its kind the sender's node had sent to the receiver's before, modulo 2^32; else 0 |
 //! | 28..32 | CRC-32 over everything before it and the payload |
 
 use crate::apenet::Endpoint;
@@ -66,12 +66,21 @@ pub(super) struct Repr {
     /// Bytes of the message.
     pub(super) bytes: u32,
     pub(super) data: u64,
+    /// Of a put or get: the number of those before it from node to node.
+    pub(super) sequence: u32,
 }
 
 impl Repr {
     /// The message that the packet is part of.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: self.from.node, sequence: self.number }
+    }
+
+    /// The header of a part of the message that begins so many bytes behind this one, without its length.
+    pub(super) fn page(&self, offset: u64) -> Repr {
+        let moves = self.address != 0 && self.kind != Kind::Get;
+        let address = if moves { self.address + offset } else { self.address };
+        Repr { payload: 0, offset: self.offset + offset as u32, address, ..*self }
     }
 
     /// The refusal of this packet's message.
@@ -89,6 +98,7 @@ impl Repr {
             offset: 0,
             bytes,
             data,
+            sequence: 0,
         }
     }
 
@@ -112,6 +122,7 @@ impl Repr {
             view.put_u32(40, self.offset);
             view.put_u32(44, self.bytes);
             view.put_u64(48, self.data);
+            view.put_u32(56, self.sequence);
         });
         unsealed.followed_by(&checksum(unsealed.as_slice(), payload).to_le_bytes())
     }
@@ -119,7 +130,7 @@ impl Repr {
     /// Header and footer in these bytes, around this payload; none if they are not, or were damaged.
     pub(super) fn parse(bytes: &[u8], payload: &Payload) -> Option<Repr> {
         let (rest, crc) = <&[u8; BYTES]>::try_from(bytes).ok()?.split_last_chunk::<4>()?;
-        let zeros = rest[2] | rest[3] | rest[56] | rest[57] | rest[58] | rest[59] | (rest[1] & !1);
+        let zeros = rest[2] | rest[3] | (rest[1] & !1);
         if zeros != 0 || payload.is_damaged() || u32::from_le_bytes(*crc) != checksum(rest, payload) {
             return None;
         }
@@ -136,6 +147,7 @@ impl Repr {
             offset: view.u32(40),
             bytes: view.u32(44),
             data: view.u64(48),
+            sequence: view.u32(56),
         };
         (u64::from(repr.payload).next_multiple_of(WORD) == payload.len()).then_some(repr)
     }
@@ -159,6 +171,7 @@ mod tests {
             offset: 4096,
             bytes: 4105,
             data: 11,
+            sequence: 0x0403_0201,
         }
     }
 
@@ -169,7 +182,7 @@ mod tests {
         let words = [1, 2, 3, 0x0807_0605, 9].map(u32::to_le_bytes).concat();
         let first = [&[3, 1, 0, 0][..], &words, &(1u64 << 56).to_le_bytes()].concat();
         let (number, data) = (10u64.to_le_bytes(), 11u64.to_le_bytes());
-        let last = [&number[..], &[0, 16, 0, 0, 9, 16, 0, 0], &data, &[0; 4]].concat();
+        let last = [&number[..], &[0, 16, 0, 0, 9, 16, 0, 0], &data, &[1, 2, 3, 4]].concat();
         let bytes = [first, last].concat();
         let filled = [b"nine byte".as_slice(), &[0; 23]].concat();
         assert_eq!(payload.clone().into_buffer().unwrap()[..], filled);
@@ -209,7 +222,7 @@ mod tests {
             whole.resize(60, 0);
             if few {
                 (whole[0], whole[1]) = (whole[0] % 6, whole[1] % 2);
-                [2, 3, 20, 21, 22, 23, 56, 57, 58, 59].iter().for_each(|&at: &usize| whole[at] = 0);
+                [2, 3, 20, 21, 22, 23].iter().for_each(|&at: &usize| whole[at] = 0);
             }
             whole.extend(crc32fast::hash(&whole).to_le_bytes());
             if let Some(repr) = Repr::parse(&whole, &Payload::empty()) {

@@ -7,6 +7,7 @@
 //! | pieces of a range of addresses, first fit | `first_fit.rs` |
 //! | posted receives, and messages that came before theirs | `matching.rs` |
 //! | message numbers seen, to detect duplicates | `seen.rs` |
+//! | sequence numbers seen in a window of them, likewise | `window.rs` |
 //! | packets of a card to itself | `loopback.rs` |
 //! | reliable transport between a card and its link, for networks that lose packets | `transport` |
 
@@ -18,6 +19,7 @@ mod matching;
 mod seen;
 pub mod stages;
 pub mod transport;
+mod window;
 
 pub use dma::Dma;
 pub use engine::{Engine, LastUse, Moving};
@@ -25,3 +27,4 @@ pub use first_fit::FirstFit;
 pub(crate) use loopback::Loopback;
 pub use matching::Matching;
 pub use seen::Seen;
+pub use window::Window;

@@ -30,7 +30,8 @@ fn packet_to(
         [&[kind, physical, 0, 0][..], &words, &address.to_le_bytes(), &message.to_le_bytes()].concat();
     header.extend([offset as u32, bytes as u32].map(u32::to_le_bytes).concat());
     header.extend(data.to_le_bytes());
-    header.extend([0; 4]);
+    // Sequence numbers like those of the messages.
+    header.extend((message as u32).to_le_bytes());
     let mut payload = payload.to_vec();
     payload.resize(payload.len().next_multiple_of(32), 0);
     header.extend(crc32fast::hash(&[&header[..], &payload].concat()).to_le_bytes());
@@ -259,6 +260,20 @@ fn a_message_goes_on_beside_packets_that_are_no_part_of_it() {
         let [first, second, third] = parts.clone();
         let (counted, memory) = counted(&[first, wrong, second, third]);
         assert_eq!((counted, &memory[1000..1300]), ([1, 0, 0, 0, 0, 0], &[3; 300][..]));
+    }
+}
+
+#[test]
+fn a_message_that_many_later_ones_have_passed_is_taken_once() {
+    let put = |number| packet((1, 0), (1, number, 0), [0, 0, REGION, 8, 0], &[3; 8]);
+    let get = |number| packet((2, 0), (1, number, 0), [0, 0, REGION, 8, 0], &[]);
+    for later in [1u64, 64, 65, 500] {
+        for one in [put as fn(u64) -> Forged, get] {
+            let mut packets: Vec<Forged> = (1..=later).map(one).collect();
+            packets.extend([0, later, 0, 1, later + 1].map(one));
+            // And eight more invalid packets.
+            assert_eq!(run_on(packets, false).0.unusable, 3 + 8, "{later}");
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::apenet::error::Refusal;
 use crate::apenet::translation::Range;
 use crate::apenet::wire::{Kind, Repr};
 use crate::parts;
-use crate::parts::{Engine, Seen};
+use crate::parts::{Engine, Window};
 use nicety_fabric::Packet;
 use nicety_kernel::{Permit, Signal, Sim};
 use nicety_types::{MessageId, NodeId, Path, Payload, Recorder, Resource, Stage};
@@ -32,8 +32,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use streaming::Reserve;
 
-/// Messages of a node that are remembered, to detect duplicates.
-const REMEMBERED: usize = 64;
+/// Messages of a node that one of it may come behind; past these it is dropped as a duplicate.
+const REMEMBERED: u64 = 4096;
 
 /// Where a packet's slot is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,8 +59,8 @@ pub(in crate::apenet) struct Receive {
     pub(in crate::apenet) open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
     /// Puts and sends whose events have not been written, by node, in the order in which they have come.
     order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
-    /// Numbers of puts and of gets by node: gets do not wait for engines, and pass puts.
-    seen: RefCell<BTreeMap<(NodeId, Kind), Seen<REMEMBERED>>>,
+    /// Sequence numbers of puts and of gets by node: gets do not wait for engines, and pass puts.
+    seen: RefCell<BTreeMap<(NodeId, Kind), Window<REMEMBERED>>>,
     /// By the number of the get.
     pub(in crate::apenet) gets: RefCell<BTreeMap<u64, Getting>>,
     /// The first message that was refused.
@@ -178,7 +178,7 @@ impl Card {
     /// Remembers a put or get. Returns whether it is new.
     pub(in crate::apenet) fn note(&self, header: &Repr) -> bool {
         let of = (header.from.node, header.kind);
-        self.receive.seen.borrow_mut().entry(of).or_default().note(header.number)
+        self.receive.seen.borrow_mut().entry(of).or_default().note(header.sequence)
     }
 
     /// A get has come.

@@ -217,6 +217,7 @@ impl Card {
             offset: done as u32,
             bytes: request.bytes,
             data: request.number,
+            sequence: 0,
         };
         let leaving = Leaving { told: None, left: Cell::new(bytes), _region: region };
         let job = Job { header, source, payload: bytes, leaving: Rc::new(leaving), path };
@@ -232,13 +233,7 @@ impl Card {
         let mut done = 0;
         loop {
             let bytes = self.spec.packet.min(payload - done);
-            let address = if header.address == 0 || header.kind == Kind::Get {
-                header.address
-            } else {
-                header.address + done
-            };
-            let header =
-                Repr { payload: bytes as u32, offset: header.offset + done as u32, address, ..header };
+            let header = Repr { payload: bytes as u32, ..header.page(done) };
             let place = self.transmit.fifo.acquire(1).await;
             self.transmit.left.waited(Stage::SEND_QUEUED, message, &mut path);
             path.advance(Stage::SEND_QUEUED, self.sim.now());

@@ -81,7 +81,8 @@ mod tests {
     fn operation(kind: Kind, number: u64) -> Repr {
         let end = |node| Endpoint { node: NodeId(node), process: 3 };
         let (from, to, address, data) = (end(0), end(1), 64, number + 1);
-        Repr { kind, physical: false, from, to, payload: 0, address, number, offset: 0, bytes: 8, data }
+        let (physical, payload, offset, bytes, sequence) = (false, 0, 0, 8, 0);
+        Repr { kind, physical, from, to, payload, address, number, offset, bytes, data, sequence }
     }
 
     fn refusal(number: u64) -> Repr {

@@ -2,9 +2,11 @@
 
 use crate::apenet::transmit::Job;
 use crate::apenet::transmit::posted::Known;
+use crate::apenet::wire::Kind;
 use nicety_kernel::{Credits, Server, Signal, Sim};
+use nicety_types::NodeId;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The transmit ring.
 pub(in crate::apenet) struct Ring {
@@ -19,6 +21,8 @@ pub(in crate::apenet) struct Ring {
     pub(in crate::apenet) rung: Signal,
     /// Operations whose descriptors are in the ring.
     pub(in crate::apenet) known: Known,
+    /// Puts to each node so far, and gets.
+    sequences: RefCell<BTreeMap<(NodeId, Kind), u32>>,
     /// Places for fetched descriptors on the card.
     pub(in crate::apenet) places: Credits,
 }
@@ -32,7 +36,15 @@ impl Ring {
             fetched: Cell::new(0),
             rung: Signal::new(sim),
             known: Known::new(entries),
+            sequences: RefCell::default(),
             places: Credits::new(sim, fetch),
         }
+    }
+
+    /// The sequence number of the next put or get to a node.
+    pub(in crate::apenet) fn next_sequence(&self, to: NodeId, kind: Kind) -> u32 {
+        let mut sequences = self.sequences.borrow_mut();
+        let next = sequences.entry((to, kind)).or_default();
+        std::mem::replace(next, next.wrapping_add(1))
     }
 }
