@@ -163,6 +163,7 @@ def test_a_failed_link_ends_a_flushed_window() -> None:
     with pytest.raises(nicety.Error, match=r"the link hosts.0 -> hosts.1 is down from 1 us on"):
         rows("bandwidth", [4096], flush_receive=True, faults="fail=hosts.0->hosts.1@1us")
 
+
 @pytest.mark.parametrize(
     ("options", "most", "events"),
     [({}, 31, 33), ({"flush_receive": True}, 32, 33), ({"loopback": True}, 16, 34)],
@@ -176,7 +177,8 @@ def test_a_window_whose_events_find_no_room_is_refused(
         assert len(rows("bandwidth", [size], window=most, **few)) == 1
     with pytest.raises(nicety.InputError) as error:
         rows("bandwidth", [8], window=most + 1, **few)
-    text = f"--window {most + 1}: a window of puts has {events} events, and a queue of apenet-v5 has room for 32 ({field})"
-    assert str(error.value) == f"{text}; write --window {most} or less, or --set {field}={events}"
+    text = f"a window of puts has {events} events, and a queue of apenet-v5 has room for 32 ({field})"
+    end = f"write --window {most} or less, or --set {field}={events}"
+    assert str(error.value) == f"--window {most + 1}: {text}; {end}"
     # With events taken as they come there is no such limit.
     assert len(rows("bandwidth", [8], window=most + 1, overrides=[f"{field}=32"], modes="auto")) == 1
