@@ -20,7 +20,7 @@ import nicety
 from conftest import Result
 from nicety.cli.sweep.study import read_study
 from nicety.errors import InputError
-from nicety.sweeps.grid import identity, points_of
+from nicety.sweeps.grid import given, identity, points_of
 
 BIN = Path(sys.executable).parent
 
@@ -63,7 +63,11 @@ def test_a_key_is_of_everything_that_goes_into_a_point(tmp_path: Path) -> None:
     assert keys({"a": [1, 1.5], "file": [str(file)]}, "g", nic="qnix") != before
     assert keys({"a": [1, 1.5], "file": [str(file)]}, "f", nic="nfp-4000") != before
     assert keys({"a": [1, 1.5, 2], "file": [str(file)]}, "f", nic="qnix")[:2] == before, "a larger grid goes on"
+    in_words = [point.key for point in points_of({"a": [1]}, "f", {}, [f"--in={file}"])]
     file.write_text("two")
+    assert [point.key for point in points_of({"a": [1]}, "f", {}, [f"--in={file}"])] != in_words
+    partly = functools.partial(square, y=str(file))
+    assert given(partly) == {"y": str(file)}
     assert not set(keys({"a": [1, 1.5], "file": [str(file)]}, "f", nic="qnix")) & set(before)
 
 

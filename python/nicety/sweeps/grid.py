@@ -8,6 +8,7 @@ import inspect
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -37,13 +38,16 @@ class Point:
     key: str
 
 
-def points_of(grid: Mapping[str, Iterable[object]], what: object, options: Mapping[str, object]) -> list[Point]:
+def points_of(
+    grid: Mapping[str, Iterable[object]], what: object, options: Mapping[str, object], named: Iterable[object] = ()
+) -> list[Point]:
     """All combinations of a grid's values, the last parameter changing fastest.
 
     Args:
         grid: the values of each parameter.
         what: runs there, as in JSON.
         options: parameters that are the same everywhere.
+        named: further values that may name cards and files.
 
     Raises:
         InputError: a parameter has no values, one twice, or one that is no number, text or truth; or there are more
@@ -54,11 +58,16 @@ def points_of(grid: Mapping[str, Iterable[object]], what: object, options: Mappi
     if count > MOST_POINTS:
         raise InputError(f"the grid has {count} points; a sweep has at most {MOST_POINTS}")
     inputs = _Inputs()
-    common = {"nicety": _native.version(), "what": what, "options": options, "inputs": inputs.of(options)}
+    common = {
+        "nicety": _native.version(),
+        "what": what,
+        "options": options,
+        "inputs": inputs.of([*options.values(), *named]),
+    }
     points = []
     for chosen in itertools.product(*axes.values()):
         values = dict(zip(axes, chosen, strict=True))
-        document = {**common, "values": values, "named": inputs.of(values)}
+        document = {**common, "values": values, "named": inputs.of(chosen)}
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         points.append(Point(values, digest[:32]))
     return points
@@ -100,11 +109,18 @@ def named(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
+def given(fn: Callable[..., Any]) -> dict[str, Value]:
+    """The arguments of a `functools.partial`, by name or place."""
+    if not isinstance(fn, functools.partial):
+        return {}
+    own = {str(at): value for at, value in enumerate(fn.args)} | fn.keywords
+    return {**given(fn.func), **{name: plain(name, value) for name, value in own.items()}}
+
+
 def identity(fn: Callable[..., Any]) -> list[object]:
     """A function as its name and its source, with the arguments of a `functools.partial`, as in JSON."""
     if isinstance(fn, functools.partial):
-        given = {str(at): value for at, value in enumerate(fn.args)} | fn.keywords
-        return [*identity(fn.func), {name: plain(name, value) for name, value in given.items()}]
+        return [*identity(fn.func), given(fn)]
     named = fn if hasattr(fn, "__qualname__") else type(fn)
     try:
         source = inspect.getsource(named)
@@ -120,9 +136,9 @@ class _Inputs:
         self._known: dict[str, str | None] = {}
         self._cards = {spec["name"] for spec in json.loads(_native.specs())}
 
-    def of(self, values: Mapping[str, object]) -> dict[str, str]:
+    def of(self, values: Iterable[object]) -> dict[str, str]:
         """The hashes by name of card or file."""
-        texts = [text for value in values.values() if isinstance(value, str) for text in [value, *value.split(",")]]
+        texts = [text for value in values if isinstance(value, str) for text in [value, *re.split("[,=]", value)]]
         found = {text: self._hash(text) for text in texts}
         return {text: digest for text, digest in found.items() if digest is not None}
 

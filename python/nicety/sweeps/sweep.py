@@ -18,7 +18,7 @@ from nicety.bench.measured import Progress
 from nicety.errors import InputError
 from nicety.shared.checks import Place, whole
 from nicety.shared.typed import checked
-from nicety.sweeps.grid import Point, identity, plain, points_of
+from nicety.sweeps.grid import Point, given, identity, plain, points_of
 from nicety.sweeps.results import Sweep
 from nicety.sweeps.running import Task, run_locally, run_on
 from nicety.sweeps.store import Outcome, Store
@@ -63,7 +63,7 @@ def sweep(
     if twice := [name for name in fixed if name in grid]:
         raise InputError(f"sweep: {twice[0]} is in the grid and in the options")
     what = identity(fn)
-    points = points_of(grid, what, fixed)
+    points = points_of(grid, what, fixed, given(fn).values())
     if executor is None:
         _check_sendable(fn)
     about = {"run": what[0], "options": fixed}

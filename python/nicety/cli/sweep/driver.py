@@ -46,7 +46,7 @@ def sweep_study(
     read = read_study(path)
     if folder is None and not path.suffix:
         raise InputError(f"{path}: the folder for results would have its name; name another one with -o")
-    points = points_of(read.grid, list(read.words), read.options)
+    points = points_of(read.grid, list(read.words), read.options, read.words)
     payloads = [read.arguments(point.values) for point in points]
     about = {"run": read.run, "options": dict(read.options)}
     store = Store(Path(folder) if folder is not None else Path(path.stem))
