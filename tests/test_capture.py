@@ -205,7 +205,7 @@ def test_captures_nest(tmp_path: Path) -> None:
 BENCHMARKS = {
     "latency": ["--nic", "spin-discrete,qnix", "--sizes", "8,64"],
     "bandwidth": ["--nic", "apenet-v5", "--sizes", "4096", "--window", "4"],
-    "stream": ["--nic", "niagara2-niu", "--connections", "1", "--warmup", "0ns", "--duration", "1ms"],
+    "stream": ["--nic", "niagara2-niu", "--connections", "1", "--warmup", "0ns", "--duration", "2ms"],
     "request-response": ["--nic", "niagara2-niu", "--connections", "1", "--warmup", "1ms", "--duration", "1ms"],
     "halo": ["--nic", "apenet-v5", "--nodes", "8", "--sizes", "64"],
     "torus": [

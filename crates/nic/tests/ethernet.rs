@@ -2,6 +2,7 @@
 
 mod bytes;
 mod channels;
+mod driver;
 mod errors;
 mod limits;
 mod messages;

@@ -11,6 +11,9 @@ pub const LEAST_MTU_V6: usize = 1280;
 /// The longest receive buffer that window scaling can advertise, in bytes (RFC 7323).
 pub const MOST_BUFFER: usize = 1 << 30;
 
+/// Segments that an acknowledgement waits for (RFC 5681, 4.2).
+pub(crate) const LEAST_ACK_SEGMENTS: u8 = 2;
+
 /// An interface's address with the length of its network's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network<A> {
@@ -53,6 +56,10 @@ pub struct StackSpec {
     pub max_rto: Duration,
     /// How long an acknowledgement of a single segment waits for something to go with; none is sent at once.
     pub delayed_ack: Option<Duration>,
+    /// Segments that an acknowledgement waits for, at most: a connection begins with two, waits for one more after each
+    /// acknowledgement, and goes back to two, and to one less at most, where the time of `delayed_ack` was over before (as Solaris
+    /// does).
+    pub ack_segments: u8,
     /// How long a connection waits for a sign of its peer before it fails, while it has data out.
     pub timeout: Duration,
     /// How long it does so before it is established.
@@ -101,6 +108,7 @@ impl Default for StackSpec {
             min_rto: Duration::from_us(200_000),
             max_rto: Duration::from_us(120_000_000),
             delayed_ack: Some(Duration::from_us(40_000)),
+            ack_segments: LEAST_ACK_SEGMENTS,
             timeout: Duration::from_us(120_000_000),
             connect_timeout: Duration::from_us(127_000_000),
             fin_timeout: Duration::from_us(60_000_000),
@@ -162,6 +170,9 @@ impl StackSpec {
         }
         if !(1..=1000).contains(&self.initial_window) {
             return refuse("initial_window: 1 to 1000 segments".into());
+        }
+        if !(LEAST_ACK_SEGMENTS..=16).contains(&self.ack_segments) {
+            return refuse("ack_segments: 2 to 16".into());
         }
         if self.tso.is_some_and(|t| t > 65535 || t < self.mtu) {
             return refuse("tso: from the mtu to 65535 bytes".into());

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nicety.cli.arguments import command
-from nicety.cli.options import Json, Seed
+from nicety.cli.options import Json, Overrides, Seed
 
 
 def _reproduce(
@@ -27,6 +27,11 @@ def _reproduce(
         typer.Option(metavar="SECTION", help="Measure this section of the report alone; several by several of it."),
     ] = None,
     seed: Seed = 1,
+    overrides: Overrides = None,
+    card: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE=NIC", help="Another card in the place of the study's, such as discrete=mine.toml."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure what a paper claims, and print claim by claim what it says and what comes out.
@@ -35,11 +40,27 @@ def _reproduce(
     """
     from nicety.cli.output import note, print_json
     from nicety.cli.progress import progress
+    from nicety.errors import InputError
     from nicety.studies import reproduce
     from nicety.studies.report import study_text
 
+    cards = {}
+    for given in card or []:
+        role, equals, nic = given.partition("=")
+        if not (role and equals and nic):
+            raise InputError(f"--card {given}: this is ROLE=NIC, such as discrete=mine.toml")
+        cards[role] = nic
     with progress(f"reproducing {study}") as bar:
-        found = reproduce(study, report=report, quick=quick, only=only or [], seed=seed, progress=bar.advance)
+        found = reproduce(
+            study,
+            report=report,
+            quick=quick,
+            only=only or [],
+            seed=seed,
+            overrides=overrides or [],
+            cards=cards,
+            progress=bar.advance,
+        )
     if as_json:
         print_json(found)
     else:

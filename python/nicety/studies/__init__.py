@@ -12,14 +12,14 @@ A study is a package here: `paper.toml` with what the paper says, and for each s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from nicety.errors import InputError
-from nicety.shared.checks import U64, Names, meant, names, whole
+from nicety.shared.checks import U64, Names, Overrides, changes, meant, names, whole
 from nicety.shared.typed import checked
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def reproduce(
     quick: bool = False,
     only: Names = (),
     seed: int = 1,
+    overrides: Overrides = (),
+    cards: Mapping[str, str] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> StudyReport:
     """Measure what a paper claims.
@@ -59,26 +61,34 @@ def reproduce(
         quick: measure fewer sizes and nodes.
         only: the name of a section, or several, such as `"Line rate"`; all where none is named.
         seed: of every random stream; the same seed gives the same report.
+        overrides: changes to the study's cards, such as `"bus.pcie.generation=4"`; `niagara2` takes them.
+        cards: other cards in the place of the study's, names or files of specs by what they are in it, such as
+            `{"discrete": "mine.toml"}`.
         progress: called with the number of sections that are done, of how many, and the name of the next.
 
     Returns:
         Every claim: what the paper says, what is measured, and how far the two are apart.
 
     Raises:
-        InputError: there is no such study or section, or the folder cannot be written.
+        InputError: there is no such study, section or card, its cards cannot be changed, or the folder cannot be
+            written.
         RunError: a run failed.
     """
-    from nicety.studies.measure import chosen, run_study
+    from nicety.studies.measure import check_cards, chosen, run_study
     from nicety.studies.report import check_folder, write_report
 
     whole(seed, "seed", U64)
     study = load_study(name)
     sections = names(only, "a section", "Line rate")
     chosen(study, sections)
+    changed = changes(overrides)
+    check_cards(study, changed, cards or {})
     folder = None if report is None else Path(fspath(report))
     if folder is not None:
         check_folder(folder)
-    found, measured = run_study(study, quick=quick, only=sections, seed=seed, progress=progress)
+    found, measured = run_study(
+        study, quick=quick, only=sections, seed=seed, overrides=changed, cards=cards, progress=progress
+    )
     if folder is not None:
         write_report(found, measured, folder)
     return found

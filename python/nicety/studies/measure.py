@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from nicety import _native
@@ -13,9 +13,9 @@ from nicety.studies.claims import judge
 from nicety.studies.study import Calibration, Measured, Options, Section, Study, StudyReport
 
 
-def calibrations(nic: str) -> list[Calibration]:
+def calibrations(nic: str, overrides: Sequence[str] = ()) -> list[Calibration]:
     """The values of a card that were chosen by a figure."""
-    spec = json.loads(_native.spec_show(nic, []))
+    spec = json.loads(_native.spec_show(nic, list(overrides)))
     return [
         Calibration(nic=spec["name"], key=value["key"], value=value["value"], against=value["against"])
         for value in spec["parameters"]
@@ -29,6 +29,8 @@ def run_study(
     quick: bool = False,
     only: Sequence[str] = (),
     seed: int = 1,
+    overrides: Sequence[str] = (),
+    cards: Mapping[str, str] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[StudyReport, list[Measured]]:
     """Measure the claims of a study.
@@ -38,16 +40,20 @@ def run_study(
         quick: measure less.
         only: names of sections, in any case; all where none is named.
         seed: of every random stream; the same seed gives the same report.
+        overrides: changes to the study's cards.
+        cards: others in the place of the study's, by what they are in it.
         progress: called with the number of sections that are done, of how many, and the name of the next.
 
     Returns:
         The report, and what each section gave.
 
     Raises:
-        InputError: there is no such section.
+        InputError: there is no such section, or the study has no such cards.
         RunError: a run failed.
     """
-    options, findings, measured = Options(quick=quick, seed=seed), [], []
+    others = check_cards(study, overrides, cards or {})
+    options = Options(quick=quick, seed=seed, overrides=tuple(overrides), cards=tuple(others.items()))
+    findings, measured = [], []
     sections = chosen(study, only)
     for number, section in enumerate(sections):
         if progress is not None:
@@ -61,6 +67,8 @@ def run_study(
         measured.append(found)
     if progress is not None:
         progress(len(sections), len(sections), "done")
+    roles = {nic: role for role, nic in study.roles.items()}
+    used = [options.card(roles.get(nic, ""), nic) for nic in study.cards]
     report = StudyReport(
         study=study.name,
         paper=study.paper.title,
@@ -69,11 +77,30 @@ def run_study(
         seed=seed,
         quick=quick,
         only=[section.name for section in sections] if only else [],
-        calibrated=[value for nic in study.cards for value in calibrations(nic)],
+        overrides=list(overrides),
+        cards=others,
+        calibrated=[value for nic in used for value in calibrations(nic, overrides)],
         claims=findings,
         tables=[table for found in measured for table in found.tables],
     )
     return cast(StudyReport, _Shown(cast(dict[str, Any], report))), measured
+
+
+def check_cards(study: Study, overrides: Sequence[str], cards: Mapping[str, str]) -> dict[str, str]:
+    """Cards in the place of a study's.
+
+    Raises:
+        InputError: where its cards cannot be changed, or it has none that is called so.
+    """
+    if not study.roles and (overrides or cards):
+        raise InputError(f"the study {study.name} is of its paper's cards only: it takes neither --set nor --card")
+    for role in cards:
+        if role not in study.roles:
+            raise InputError(
+                f"the study {study.name} has no card {role!r}; it has {', '.join(study.roles)}"
+                f"{meant(role, list(study.roles))}"
+            )
+    return dict(cards)
 
 
 def chosen(study: Study, only: Sequence[str]) -> list[Section]:

@@ -27,6 +27,8 @@ def study_text(report: StudyReport) -> str:
     findings = report["claims"]
     lines = [f"# nicety reproduce {report['study']} v{report['version']}", f"# {report['paper']}"]
     lines += textwrap.wrap(f"{report['source']}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
+    if changed := _changed(report):
+        lines += textwrap.wrap(changed, _WIDTH, initial_indent="# ", subsequent_indent="# ")
     lines += [f"# seed {report['seed']}{', quick' if report['quick'] else ''}{_only(report)}; {summary(findings)}"]
     for section in distinct(finding["section"] for finding in findings):
         own = [finding for finding in findings if finding["section"] == section]
@@ -42,6 +44,11 @@ def study_text(report: StudyReport) -> str:
     if report["calibrated"]:
         lines += ["", f"# {_CALIBRATED}", *align([["# Value", *_CALIBRATED_HEAD[1:]], *_calibrated_rows(report)])]
     return "\n".join(lines) + "\n"
+
+
+def _changed(report: StudyReport) -> str:
+    changes = [*report["overrides"], *(f"{role} {nic}" for role, nic in report["cards"].items())]
+    return f"Not of the paper's cards: with {', '.join(changes)}; the claims are the paper's." if changes else ""
 
 
 def _only(report: StudyReport) -> str:
@@ -131,6 +138,8 @@ def _json(document: object) -> bytes:
 def tables_html(report: StudyReport) -> str:
     """A report as tables in HTML."""
     text = f"<p>{escape(report['paper'])}. {escape(summary(report['claims']))}.</p>"
+    if changed := _changed(report):
+        text += f"<p>{escape(changed)}</p>"
     for section in distinct(finding["section"] for finding in report["claims"]):
         own = [finding for finding in report["claims"] if finding["section"] == section]
         head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEAD)

@@ -19,10 +19,18 @@ class Options:
     Attributes:
         quick: measure less: fewer sizes, fewer nodes. Claims at other points than the paper's say so.
         seed: of every random stream.
+        overrides: changes to the study's cards.
+        cards: others in the place of the study's, by what they are in it.
     """
 
     quick: bool = False
     seed: int = 1
+    overrides: tuple[str, ...] = ()
+    cards: tuple[tuple[str, str], ...] = ()
+
+    def card(self, role: str, usual: str) -> str:
+        """The card that has a role in the study."""
+        return dict(self.cards).get(role, usual)
 
 
 class Table(TypedDict):
@@ -71,12 +79,14 @@ class Study:
         paper: what the paper says.
         sections: in the order of the report; between them they measure every claim.
         cards: those whose calibrated values the report lists.
+        roles: cards that others can take the place of, by what they are in the study.
     """
 
     name: str
     paper: Paper
     sections: Sequence[Section]
     cards: Sequence[str] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
 
 
 class Calibration(TypedDict):
@@ -91,7 +101,8 @@ class Calibration(TypedDict):
 class StudyReport(TypedDict):
     """The report of a study; `nicety reproduce --json` prints just this.
 
-    `only` has the sections that were asked for, and is empty where all were.
+    `only` has the sections that were asked for, and is empty where all were. `overrides` and `cards` have what was
+    changed, and are empty where the cards are the paper's.
     """
 
     study: str
@@ -101,6 +112,8 @@ class StudyReport(TypedDict):
     seed: int
     quick: bool
     only: list[str]
+    overrides: list[str]
+    cards: dict[str, str]
     calibrated: list[Calibration]
     claims: list[Finding]
     tables: list[Table]

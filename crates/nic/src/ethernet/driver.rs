@@ -1,5 +1,6 @@
 //! The driver: interrupts of received and sent frames, descriptors, doorbells.
 
+use super::loans::Loan;
 use super::net::Net;
 use super::receive::Arrived;
 use super::softrings::Frame;
@@ -48,22 +49,30 @@ impl Net {
             self.begin_interrupt(&thread, &state, &mut handler).await;
             let (handlers, busy) = self.handlers.get();
             self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
-            let mut taken = 0;
-            loop {
+            // A register has said how many frames there are; without, those are taken that come meanwhile.
+            let there = match self.spec.driver.interrupt_reads {
+                0 => self.spec.driver.budget,
+                _ => self.spec.driver.budget.min(ring.arrived.borrow().len() as u64),
+            };
+            let (mut taken, mut chain) = (0, Vec::new());
+            while taken < there {
                 let arrived = ring.arrived.borrow_mut().pop_front();
                 let Some(arrived) = arrived else { break };
-                ring.emptied.set(ring.emptied.get() + arrived.buffers);
-                self.take_frame(&thread, &state, arrived, &handler).await;
-                taken += 1;
-                if taken == self.spec.driver.budget {
-                    break;
+                let frame = self.take_frame(&thread, &state, number, arrived, &handler).await;
+                match self.rings.is_empty() {
+                    true => self.receive(&thread, frame).await,
+                    false => chain.push(frame),
                 }
+                taken += 1;
             }
+            // The card learns by registers which frames were taken, with their buffers, and that it may interrupt again.
             let buffers = ring.emptied.take();
-            // The card learns of free buffers, and that it may interrupt again, by two registers.
             self.write_register(&thread).await;
             ring.give_back(buffers);
-            self.write_register(&thread).await;
+            self.hand_over(&thread, chain).await;
+            for _ in 1..self.spec.driver.interrupt_writes {
+                self.write_register(&thread).await;
+            }
             let unseen = ring.arrived.borrow().len() as u64;
             ring.coalescing.arm(unseen);
         }
@@ -71,24 +80,28 @@ impl Net {
 
     /// What a handler does before it looks at frames.
     async fn begin_interrupt(&self, thread: &Thread, state: &Data, path: &mut Path) {
-        let driver = &self.spec.driver;
+        let (driver, interrupts) = (&self.spec.driver, &self.spec.interrupts);
+        let taken = Piece::new(Group::Kernel, interrupts.taken).stalled(interrupts.taken_time);
+        thread.run(taken, stages::HANDLER, path).await;
         thread
             .run(Piece::new(Group::Driver, driver.interrupt).touching(&[state]), stages::HANDLER, path)
             .await;
         for _ in 0..driver.interrupt_reads {
-            let (registers, bus, no_frame) = (self.spec.registers, self.card.dma.bus(), self.no_frame());
-            let read = async {
-                self.sim.delay(registers.latency).await;
-                bus.load(no_frame, registers.bytes, Path::clock(self.sim.now())).await;
-            };
-            thread.hold(Group::Driver, read).await;
+            self.read_register(thread).await;
             path.advance(stages::HANDLER, self.sim.now());
         }
     }
 
-    /// Takes a frame from its ring to the soft ring of its connection.
-    async fn take_frame(self: &Rc<Net>, thread: &Thread, state: &Data, arrived: Arrived, handler: &Path) {
-        let Arrived { address, bytes, verified, message, mut path, .. } = arrived;
+    /// Takes a frame from its ring.
+    async fn take_frame(
+        &self,
+        thread: &Thread,
+        state: &Data,
+        number: usize,
+        arrived: Arrived,
+        handler: &Path,
+    ) -> Frame {
+        let Arrived { address, bytes, buffers, verified, message, mut path } = arrived;
         path.advance(stages::COALESCED, handler.origin());
         path.advance(stages::HANDLER, handler.at());
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -100,18 +113,52 @@ impl Net {
         thread.run(Piece::new(Group::Buffers, costs.buffer), stages::DRIVER_IN, &mut path).await;
         let bytes = self.card.dma.bytes(address, bytes).into_buffer().expect("frames are real bytes");
         self.card.recorder.message_noticed(message, self.sim.now());
-        if self.rings.is_empty() {
-            return self.receive(thread, Frame { bytes, verified, headers, path }).await;
+        let ring = &self.card.receive[number];
+        let loan = match driver.post {
+            0 => {
+                ring.emptied.set(ring.emptied.get() + buffers);
+                None
+            }
+            _ => Some(Loan::new(&self.card, number, buffers)),
+        };
+        if loan.is_some() && ring.has_lent(driver.loan) {
+            let lines = self.lines(bytes.len());
+            let copy = Piece::new(Group::Driver, lines * self.spec.sockets.copy).streaming(lines);
+            thread.run(copy, stages::DRIVER_IN, &mut path).await;
+            self.free(thread, loan, &mut path).await;
+            return Frame { bytes, verified, headers, path, loan: None };
         }
-        let number = self.card.hash(&bytes) / self.card.receive.len() % self.rings.len();
-        let ring = &self.rings[number];
-        if ring.push(Frame { bytes, verified, headers, path: path.clone() }, costs.backlog) {
-            thread.wake(&ring.thread, &mut path).await;
+        Frame { bytes, verified, headers, path, loan }
+    }
+
+    /// Hands frames to the soft rings of their connections. Those of a soft ring that follow each other come to it at once.
+    async fn hand_over(&self, thread: &Thread, chain: Vec<Frame>) {
+        let of = |frame: &Frame| self.card.hash(&frame.bytes) / self.card.receive.len() % self.rings.len();
+        let mut frames = chain.into_iter().map(|frame| (of(&frame), frame)).peekable();
+        while let Some((number, frame)) = frames.next() {
+            let (ring, mut path) = (&self.rings[number], frame.path.clone());
+            let mut added = ring.push(frame, self.spec.stack.backlog);
+            while let Some((_, frame)) = frames.next_if(|(other, _)| *other == number) {
+                added |= ring.push(frame, self.spec.stack.backlog);
+            }
+            if added {
+                thread.wake(&ring.thread, &mut path).await;
+            }
         }
     }
 
+    /// A register is read: the CPU waits for the answer.
+    async fn read_register(&self, thread: &Thread) {
+        let (registers, bus, no_frame) = (self.spec.registers, self.card.dma.bus(), self.no_frame());
+        let read = async {
+            self.sim.delay(registers.latency).await;
+            bus.load(no_frame, registers.bytes, Path::clock(self.sim.now())).await;
+        };
+        thread.hold(Group::Driver, read).await;
+    }
+
     /// A register is written: the CPU hands the write to the bus. Returns when it has left the CPU.
-    async fn write_register(&self, thread: &Thread) {
+    pub(super) async fn write_register(&self, thread: &Thread) {
         let (bus, no_frame, bytes) = (self.card.dma.bus(), self.no_frame(), self.spec.registers.bytes);
         let store = async { drop(bus.store(no_frame, bytes, Path::clock(self.sim.now())).await) };
         thread.hold(Group::Driver, store).await;
@@ -121,7 +168,12 @@ impl Net {
     pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
         let number = self.card.hash(frame) % self.card.transmit.len();
         let ring = &self.card.transmit[number];
-        let touched = [&ring.data];
+        let (driver, touched) = (&self.spec.driver, [&ring.data]);
+        if driver.reclaim > 0 && ring.pending() >= driver.reclaim {
+            self.read_register(thread).await;
+            path.advance(stages::DRIVER_OUT, self.sim.now());
+            ring.reclaim();
+        }
         loop {
             let _waiting = ring.waiting.enter(thread);
             while ring.is_full() {
@@ -129,8 +181,10 @@ impl Net {
                 thread.sleep().await;
                 path.advance(stages::RING_QUEUED, self.sim.now());
             }
-            let piece = Piece::new(Group::Driver, self.spec.driver.transmit).touching(&touched);
-            thread.run(piece, stages::DRIVER_OUT, path).await;
+            // What is copied was written just before, so that no miss is charged for it.
+            let copied = if frame.len() as u64 <= driver.copy { self.lines(frame.len()) } else { 0 };
+            let work = driver.transmit + copied * self.spec.sockets.copy;
+            thread.run(Piece::new(Group::Driver, work).touching(&touched), stages::DRIVER_OUT, path).await;
             // Another thread may have been quicker.
             if !ring.is_full() {
                 break;

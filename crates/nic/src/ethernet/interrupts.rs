@@ -104,7 +104,8 @@ mod tests {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
         let sim = world.sim(node);
-        let spec = InterruptsSpec { packets: 4, time: Duration::from_us(10), cpus: 1 };
+        let (taken, taken_time) = (0, Duration::ZERO);
+        let spec = InterruptsSpec { packets: 4, time: Duration::from_us(10), cpus: 1, taken, taken_time };
         let coalescing = Rc::new(Coalescing::new(&sim, spec, 3));
         let seen = Rc::new(RefCell::new(Vec::new()));
         let come = Rc::new(Cell::new(0));

@@ -2,12 +2,14 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `stages.rs`, `spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
+//! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
 //! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
+//! | `loans.rs` | receive buffers whose frames the kernel has |
 //! | `softrings.rs` | kernel threads that run the protocols for frames that have come |
 //! | `waiters.rs`, `programs.rs` | threads that wait, and those of programs |
 //! | `net.rs` | the host's network: the stack, timers, who waits for what |
+//! | `holding.rs` | bytes that a reader is not told of yet |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
 //! | `sockets/` | sockets, and the calls of programs on them |
 //! | `messages/` | `send` and `recv` over connections |
@@ -19,18 +21,21 @@
 //! 2. The card fetches descriptors, then the frame, and sends it with its check sequence.
 //! 3. The other card verifies it, hashes addresses and ports to a receive channel, and writes the frame to the channel's next
 //!    buffer, and a completion behind it. Without a free buffer it drops the frame.
-//! 4. After so many frames, or so long after the first, the channel interrupts its CPU. The handler reads registers, and takes
-//!    the frames to the soft rings of their connections, whose threads it wakes.
+//! 4. After so many frames, or so long after the first, the channel interrupts its CPU. The handler reads registers, takes all
+//!    frames, and then hands them to the soft rings of their connections, whose threads it wakes.
 //! 5. The thread of a soft ring runs TCP, sends acknowledgements, and wakes the thread that waits for the bytes.
-//! 6. That thread copies them.
+//! 6. That thread copies them, and frees their frames, whose buffers go back to the card.
 //!
 //! The protocols are `crates/stack`; what each step costs, and where it queues, is here. Threads are `nicety_host::threads`.
 
 mod card;
 mod design;
 mod driver;
+mod driver_spec;
+mod holding;
 mod interrupts;
 mod joining;
+mod loans;
 mod messages;
 mod net;
 mod programs;

@@ -1,6 +1,8 @@
 //! A host's network: the stack, the kernel threads that run it, and who waits for what.
 
 use super::card::Card;
+use super::holding::{Held, Holding};
+use super::loans::Loans;
 use super::programs::Programs;
 use super::softrings::SoftRing;
 use super::spec::EthernetSpec;
@@ -27,6 +29,10 @@ pub(super) const NO_FRAME: u64 = u64::MAX;
 pub(super) struct Connection {
     /// Its lines in caches.
     pub(super) data: Data,
+    /// Buffers of frames that no program has read.
+    pub(super) loans: Loans,
+    /// Bytes that readers are not told of.
+    pub(super) held: Held,
     /// Threads that wait to read.
     pub(super) readers: Waiters,
     /// Threads that wait to write, or until it is established.
@@ -63,6 +69,7 @@ pub(super) struct Net {
     pub(super) stack: RefCell<Stack>,
     pub(super) rings: Vec<SoftRing>,
     pub(super) programs: Rc<Programs>,
+    pub(super) holding: Holding,
     connections: RefCell<FxHashMap<ConnectionId, Rc<Connection>>>,
     pub(super) listeners: RefCell<FxHashMap<ListenerId, Rc<Waited>>>,
     pub(super) datagrams: RefCell<FxHashMap<DatagramId, Rc<Waited>>>,
@@ -95,6 +102,7 @@ impl Net {
             sim: sim.clone(),
             card,
             programs: Programs::start(sim, &threads),
+            holding: Holding::default(),
             threads,
             stack: RefCell::new(stack),
             rings,
@@ -142,6 +150,8 @@ impl Net {
         let lines = self.spec.stack.lines;
         let connection = Rc::new(Connection {
             data: Data::new(lines),
+            loans: Loans::default(),
+            held: Held::default(),
             readers: Waiters::default(),
             writers: Waiters::default(),
             watched: Cell::new(false),
@@ -200,6 +210,7 @@ impl Net {
         let connections = self.connections.borrow();
         let Some(connection) = connections.get(&id) else { return Vec::new() };
         change(connection);
+        connection.held.release();
         connection.path.replace(path.clone());
         let mut threads = [connection.readers.all(), connection.writers.all()].concat();
         threads.extend(self.watcher(&connection.watched));
@@ -207,7 +218,7 @@ impl Net {
     }
 
     /// The thread that watches a socket, if one does.
-    fn watcher(&self, watched: &Cell<bool>) -> Option<Thread> {
+    pub(super) fn watcher(&self, watched: &Cell<bool>) -> Option<Thread> {
         self.watcher.borrow().clone().filter(|_| watched.get())
     }
 
@@ -260,7 +271,8 @@ impl Net {
 
     /// Sets the timer to what the stack has to do next.
     pub(super) fn set_timer(&self) {
-        let next = self.stack.borrow_mut().next_timer();
+        let stack = self.stack.borrow_mut().next_timer();
+        let next = stack.into_iter().chain(self.holding.next()).min();
         let sooner = next.is_some_and(|next| self.due.get().is_none_or(|due| next < due));
         if sooner {
             self.due.set(next);
@@ -288,21 +300,20 @@ impl Net {
             let piece = Piece::new(Group::Kernel, self.spec.stack.acknowledge);
             thread.run(piece, stages::STACK_OUT, &mut path).await;
             self.with(|stack, now| stack.on_timer(now));
+            self.tell_late(&thread, &path).await;
             self.follow(&thread, &mut path).await;
         }
     }
 
     /// A frame has changed a socket. Returns the threads to wake: those that read, and those that write, where there is as much
     /// room as wakes them.
-    pub(super) fn arrived(&self, arrival: &Arrival, path: &Path) -> Vec<Thread> {
+    pub(super) fn arrived(&self, arrival: &Arrival, pushed: bool, path: &Path) -> Vec<Thread> {
         match arrival.source {
             Source::Connection(id) => {
                 let Some(connection) = self.connection(id) else { return Vec::new() };
                 let mut threads = Vec::new();
-                if arrival.readable > 0 {
-                    connection.path.replace(path.clone());
-                    threads = connection.readers.all();
-                    threads.extend(self.watcher(&connection.watched));
+                if arrival.readable > 0 && self.is_told(&connection, arrival, pushed) {
+                    threads = self.told(&connection, path);
                 }
                 if arrival.acknowledged > 0 && self.has_room(id) {
                     threads.extend(connection.writers.all());
@@ -359,6 +370,7 @@ pub(super) fn stack_spec(spec: &EthernetSpec, node: NodeId, seed: u64) -> StackS
         min_rto: tcp.min_rto,
         max_rto: tcp.max_rto,
         delayed_ack: Some(tcp.delayed_ack),
+        ack_segments: tcp.ack_segments,
         timeout: tcp.timeout,
         connect_timeout: tcp.connect_timeout,
         time_wait: tcp.time_wait,

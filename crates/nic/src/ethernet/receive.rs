@@ -6,12 +6,16 @@ use super::joining::{Arriving, Joining};
 use super::spec::EthernetSpec;
 use super::{stages, wire};
 use nicety_fabric::Packet;
+use nicety_host::threads::Data;
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_stack::Parsed;
 use nicety_types::{Level, MessageId, Path, Resource, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+
+/// Lines of a ring that one who posts a buffer touches: its index with the lock, and the descriptor.
+const POSTING_LINES: u64 = 2;
 
 /// A frame in a buffer of a ring.
 pub(super) struct Arrived {
@@ -42,6 +46,10 @@ pub(super) struct ReceiveRing {
     given_back: Cell<u64>,
     /// Buffers of frames that the driver has taken, and not given back.
     pub(super) emptied: Cell<u64>,
+    /// Buffers of frames that the kernel has.
+    pub(super) lent: Cell<u64>,
+    /// The ring's lines in the caches of those who post buffers.
+    pub(super) posting: Data,
     /// Frames that wait for others to be joined with.
     pub(super) joining: Joining,
     /// Packets that have come, joined frames as one.
@@ -70,6 +78,8 @@ impl ReceiveRing {
             used: Cell::new(0),
             given_back: Cell::new(0),
             emptied: Cell::new(0),
+            lent: Cell::new(0),
+            posting: Data::new(POSTING_LINES),
             joining: Joining::default(),
             packets: Cell::new(0),
             frames: Cell::new(0),
@@ -92,6 +102,11 @@ impl ReceiveRing {
         let slot = (slot + left_out) % self.entries;
         let completion = self.completions.address() + slot * self.completion;
         Some((self.buffers.address() + slot * self.buffer, completion, buffers))
+    }
+
+    /// Whether the kernel has so many percent of the buffers.
+    pub(super) fn has_lent(&self, percent: u64) -> bool {
+        self.lent.get() * 100 >= self.entries * percent
     }
 
     /// The card has learnt of buffers that the driver has given back.

@@ -1,5 +1,6 @@
 //! Soft rings: kernel threads that take frames from the CPUs of interrupts, and run the protocols.
 
+use super::loans::Loan;
 use super::net::Net;
 use super::{stages, wire};
 use nicety_host::threads::{Data, Group, Piece, Thread};
@@ -17,6 +18,8 @@ pub(super) struct Frame {
     /// The lines of its headers.
     pub(super) headers: Data,
     pub(super) path: Path,
+    /// Its buffers, where whoever frees it posts them again.
+    pub(super) loan: Option<Loan>,
 }
 
 /// A soft ring.
@@ -63,10 +66,11 @@ impl Net {
 
     /// A frame goes through the protocols.
     pub(super) async fn receive(self: &Rc<Net>, thread: &Thread, frame: Frame) {
-        let Frame { bytes, verified, headers, mut path } = frame;
+        let Frame { bytes, verified, headers, mut path, loan } = frame;
+        let segment = Segment::of(&bytes);
         path.advance(stages::SOFT_RING, self.sim.now());
         let costs = &self.spec.stack;
-        let work = if has_payload(&bytes) { costs.receive } else { costs.acknowledge };
+        let work = if segment.has_payload { costs.receive } else { costs.acknowledge };
         let (status, summed) = match verified {
             true => (ChecksumStatus::Good, 0),
             false => (ChecksumStatus::Unknown, self.lines(bytes.len()) * costs.checksum),
@@ -84,16 +88,36 @@ impl Net {
             let touched = [&state.data];
             thread.run(Piece::new(Group::Stack, 0).touching(&touched), stages::STACK_IN, &mut path).await;
         }
-        let woken = self.arrived(&arrival, &path);
+        let loan = self.lend(&arrival, loan);
+        let woken = self.arrived(&arrival, segment.is_pushed, &path);
         self.wake(thread, woken, &path).await;
         thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_IN, &mut path.clone()).await;
+        self.free(thread, loan, &mut path.clone()).await;
         self.follow(thread, &mut path).await;
     }
 }
 
-/// Whether a frame carries bytes of a program's.
-fn has_payload(frame: &[u8]) -> bool {
-    let Some(ip) = Parsed::read(frame).ok().and_then(|parsed| parsed.ip) else { return false };
-    let segment = &frame[ip.payload.clone()];
-    TcpHeader::read(segment).map_or(!segment.is_empty(), |tcp| tcp.length < segment.len())
+/// What a frame says to the kernel.
+struct Segment {
+    /// Whether it carries bytes of a program's.
+    has_payload: bool,
+    /// Whether its sender has nothing more at present.
+    is_pushed: bool,
 }
+
+impl Segment {
+    fn of(frame: &[u8]) -> Segment {
+        let ip = Parsed::read(frame).ok().and_then(|parsed| parsed.ip);
+        let Some(segment) = ip.map(|ip| &frame[ip.payload.clone()]) else {
+            return Segment { has_payload: false, is_pushed: true };
+        };
+        let tcp = TcpHeader::read(segment).ok();
+        Segment {
+            has_payload: tcp.map_or(!segment.is_empty(), |tcp| tcp.length < segment.len()),
+            is_pushed: tcp.is_none_or(|tcp| tcp.flags & PUSHED != 0),
+        }
+    }
+}
+
+/// TCP's flags FIN and PSH.
+const PUSHED: u8 = 1 | 8;

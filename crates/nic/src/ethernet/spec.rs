@@ -1,12 +1,15 @@
 //! The spec of an Ethernet card and of its host's kernel path.
 
+use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
 use super::net::stack_spec;
 use crate::sections::{NodeSpec, read_bus, read_node, read_threads};
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
-use nicety_spec::{Reader, Section};
+use nicety_spec::Reader;
 use nicety_stack::{CongestionControl, Stack};
 use nicety_types::{Duration, NodeId};
+
+pub use super::driver_spec::{DriverSpec, InterruptsSpec};
 
 /// An Ethernet card.
 #[derive(Clone, Debug)]
@@ -95,32 +98,6 @@ pub struct ReceiveSpec {
     pub lro_connections: usize,
 }
 
-/// How the card coalesces the interrupts of a channel.
-#[derive(Clone, Copy, Debug)]
-pub struct InterruptsSpec {
-    /// After so many frames.
-    pub packets: u64,
-    /// So long after the first frame that no interrupt has told of.
-    pub time: Duration,
-    /// CPUs among which channels are spread.
-    pub cpus: usize,
-}
-
-/// The driver's work, in instructions unless said otherwise.
-#[derive(Clone, Copy, Debug)]
-pub struct DriverSpec {
-    /// An interrupt, beside its frames.
-    pub interrupt: u64,
-    /// Registers of the card that its handler reads, one after another.
-    pub interrupt_reads: u64,
-    /// A received frame.
-    pub receive: u64,
-    /// A frame to send.
-    pub transmit: u64,
-    /// Most frames of an interrupt.
-    pub budget: u64,
-}
-
 /// The protocols' work, in instructions unless said otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCosts {
@@ -156,6 +133,10 @@ pub struct SocketsSpec {
     pub send_buffer: u64,
     /// Bytes of a socket's receive buffer.
     pub receive_buffer: u64,
+    /// The part of a receive buffer, one in so many, of which a reader is told without a push; 0 if of each frame.
+    pub push: u64,
+    /// How long a reader is not told of less.
+    pub push_time: Duration,
     /// Room in a send buffer from which on a thread that waits for it is woken, in percent of the buffer.
     pub wake_room: u64,
     /// Connections of a host.
@@ -175,6 +156,8 @@ pub struct TcpSpec {
     pub max_rto: Duration,
     /// How long the acknowledgement of a single segment waits for another.
     pub delayed_ack: Duration,
+    /// Segments that an acknowledgement waits for, at most.
+    pub ack_segments: u8,
     /// How long a connection goes on without a sign of its peer.
     pub timeout: Duration,
     /// The same of one that is being established.
@@ -270,15 +253,8 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         let help = format!("write at least \"{} B\"", frames.mtu + HEADERS);
         s.refuse("buffer", "a frame of frames.mtu does not fit into a receive buffer", &help);
     }
-    let interrupts = read_interrupts(&reader.section("interrupts"), cpus);
-    let s = reader.section("driver");
-    let driver = DriverSpec {
-        interrupt: instructions(&s, "interrupt", "an interrupt, beside its frames"),
-        interrupt_reads: s.count("interrupt_reads", 0..=1000, "registers that an interrupt's handler reads"),
-        receive: instructions(&s, "receive", "a received frame"),
-        transmit: instructions(&s, "transmit", "a frame to send"),
-        budget: s.count("budget", 1..=1 << 16, "frames that a handler takes before others of its CPU run"),
-    };
+    let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
+    let driver = read_driver(&reader.section("driver"));
     let s = reader.section("stack");
     let stack = StackCosts {
         rings: s.count(
@@ -301,6 +277,13 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         copy: instructions(&s, "copy", "copying a line between kernel and user"),
         send_buffer: s.size("send_buffer", 1 << 10..=1 << 28, "a socket's send buffer"),
         receive_buffer: s.size("receive_buffer", 1 << 10..=1 << 28, "a socket's receive buffer"),
+        push: s.count_or(
+            "push",
+            0..=1024,
+            0,
+            "part of a receive buffer, one in so many, of which a reader is told without a push; with 0 of each frame",
+        ),
+        push_time: s.time_or("push_time", "50 ms", "how long a reader is not told of less"),
         wake_room: s.count(
             "wake_room",
             1..=100,
@@ -315,6 +298,12 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         min_rto: s.time("min_rto", "least retransmission timeout"),
         max_rto: s.time("max_rto", "longest retransmission timeout"),
         delayed_ack: s.time("delayed_ack", "how long the acknowledgement of a single segment waits"),
+        ack_segments: s.count_or(
+            "ack_segments",
+            2..=16,
+            2,
+            "segments that an acknowledgement waits for, at most",
+        ) as u8,
         timeout: s.time("timeout", "how long a connection goes on without a sign of its peer"),
         connect_timeout: s.time("connect_timeout", "how long a connection is tried to be established"),
         time_wait: s.time("time_wait", "how long the end that closed first waits for late segments"),
@@ -362,19 +351,5 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     spec
 }
 
-/// The longest IP packet, and a byte.
-const MOST_PACKET: u64 = 64 << 10;
 /// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
 pub(super) const HEADERS: u64 = 18;
-
-fn read_interrupts(s: &Section<'_>, cpus: u64) -> InterruptsSpec {
-    InterruptsSpec {
-        packets: s.count("packets", 1..=1 << 16, "frames after which a channel interrupts"),
-        time: s.time("time", "time after which a channel interrupts, from its first frame on"),
-        cpus: s.count("cpus", 1..=1024, "CPUs that take interrupts").min(cpus) as usize,
-    }
-}
-
-fn instructions(s: &Section<'_>, key: &'static str, doc: &'static str) -> u64 {
-    s.count(key, 0..=10_000_000, doc)
-}

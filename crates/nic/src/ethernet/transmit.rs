@@ -46,6 +46,8 @@ pub(super) struct TransmitRing {
     /// Descriptors used so far, and of these, the free ones.
     used: Cell<u64>,
     freed: Cell<u64>,
+    /// Descriptors that the driver has learnt to be free.
+    reclaimed: Cell<u64>,
     announced: RefCell<VecDeque<Job>>,
     /// Threads that wait for a free descriptor.
     pub(super) waiting: Waiters,
@@ -69,12 +71,23 @@ impl TransmitRing {
             entries,
             used: Cell::new(0),
             freed: Cell::new(0),
+            reclaimed: Cell::new(0),
             announced: RefCell::default(),
             waiting: Waiters::default(),
             wanted: Cell::new(false),
             handler: RefCell::default(),
             data: Data::new(RING_LINES),
         })
+    }
+
+    /// Descriptors of which the driver does not know whether they are free.
+    pub(super) fn pending(&self) -> u64 {
+        self.used.get() - self.reclaimed.get()
+    }
+
+    /// The driver has learnt which are.
+    pub(super) fn reclaim(&self) {
+        self.reclaimed.set(self.freed.get());
     }
 
     /// Whether there is no free descriptor.

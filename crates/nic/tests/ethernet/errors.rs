@@ -160,9 +160,9 @@ fn a_connection_that_is_reset_is_told() {
 
 #[test]
 fn no_more_connections_than_memory_for_their_buffers() {
-    let mut rig = Rig::new("niagara2-niu", 2, &["sockets.memory=1 MiB"]);
+    let mut rig = Rig::new("niagara2-niu", 2, &["sockets.memory=1 MiB", "sockets.send_buffer=464 KiB"]);
     rig.program(0, async |user| {
-        // Each has 256 KiB in and out.
+        // Each has 464 KiB out and 48 in.
         for _ in 0..2 {
             user.connected(1, 80).await;
         }

@@ -241,6 +241,7 @@ impl Stack {
             sack: spec.sack,
             loss_probe: spec.loss_probe,
             delayed_ack: spec.delayed_ack,
+            ack_segments: spec.ack_segments,
             initial_rto: spec.initial_rto,
             min_rto: spec.min_rto,
             max_rto: spec.max_rto,

@@ -2,6 +2,7 @@
 
 use super::{State, Tcb, TcpOptions};
 use crate::frame::{ACK, FIN, RST, SYN, TcpHeader};
+use crate::spec::LEAST_ACK_SEGMENTS;
 use nicety_types::{Duration, Time};
 
 /// How often segments without payload that cannot be are answered, so that two ends do not answer each other for ever
@@ -195,6 +196,32 @@ impl Tcb {
         }
     }
 
+    /// Bytes that have come beyond which they are acknowledged at once.
+    fn waits_for(&self) -> i64 {
+        i64::from(LEAST_ACK_SEGMENTS + self.acks.more - 1) * self.segment as i64
+    }
+
+    /// Whether a short segment ends what has come, and more than that waits to be acknowledged where many segments may.
+    fn is_tail(&self, payload: &[u8], waiting: i64) -> bool {
+        self.setup.ack_segments > LEAST_ACK_SEGMENTS
+            && payload.len() < self.segment
+            && waiting > payload.len() as i64
+    }
+
+    /// An acknowledgement was late: where it was for more than a segment, the peer sends so few before it has one.
+    pub(super) fn was_late(&mut self) {
+        self.acks.now = true;
+        if self.receiver.next() - self.acks.sent > self.segment as i64 {
+            self.acks.fewer = self.acks.fewer.saturating_add(1);
+            self.acks.more = 0;
+        }
+    }
+
+    /// Segments that an acknowledgement may wait for beyond the least.
+    fn most_more(&self) -> u8 {
+        (self.setup.ack_segments - LEAST_ACK_SEGMENTS).saturating_sub(self.acks.fewer)
+    }
+
     fn take_payload(&mut self, now: Time, start: i64, payload: &[u8], fin: bool, taken: &mut Taken) {
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             return self.owe();
@@ -212,9 +239,14 @@ impl Tcb {
         if got.duplicate || got.out_of_order || got.beyond {
             self.acks.quick = QUICK;
             self.owe();
-        } else if got.finished || waiting > self.segment as i64 || self.acks.quick > 0 {
+        } else if got.finished
+            || waiting > self.waits_for()
+            || self.acks.quick > 0
+            || self.is_tail(payload, waiting)
+        {
             self.acks.quick = self.acks.quick.saturating_sub(1);
             self.acks.now = true;
+            self.acks.more = (self.acks.more + 1).min(self.most_more());
         } else if let Some(delay) = self.setup.delayed_ack.filter(|delay| !delay.is_zero()) {
             self.acks.at.get_or_insert(now + delay);
         } else {

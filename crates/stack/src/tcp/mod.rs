@@ -58,6 +58,7 @@ pub(crate) struct Setup {
     pub sack: bool,
     pub loss_probe: bool,
     pub delayed_ack: Option<Duration>,
+    pub ack_segments: u8,
     pub initial_rto: Duration,
     pub min_rto: Duration,
     pub max_rto: Duration,
@@ -77,6 +78,9 @@ struct Acks {
     owed: u8,
     /// When one is due that was delayed.
     at: Option<Time>,
+    /// Segments that one waits for, beyond the least, and by how much their most has become less.
+    more: u8,
+    fewer: u8,
     /// Segments that are acknowledged at once, since some were lost.
     quick: u8,
     /// The position that was acknowledged last.

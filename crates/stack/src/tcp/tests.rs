@@ -26,6 +26,7 @@ pub(super) fn setup() -> Setup {
         sack: true,
         loss_probe: false,
         delayed_ack: Some(us(300)),
+        ack_segments: 2,
         initial_rto: us(1000),
         min_rto: us(1000),
         max_rto: us(60_000),
@@ -320,4 +321,38 @@ fn silence_is_over_after_its_time() {
         }
         all(&mut a, due);
     }
+}
+
+/// Which of so many segments are acknowledged when they come, each 10 us after the one before, from an instant on.
+fn acknowledged(a: &mut Tcb, b: &mut Tcb, from: u64, sizes: &[usize]) -> Vec<usize> {
+    let mut seen = Vec::new();
+    for (number, &size) in sizes.iter().enumerate() {
+        let now = from + 10 * number as u64;
+        assert_eq!(a.send(at(now), &bytes(size)), size);
+        cross(a, now, b, now);
+        received(b, at(now));
+        let acks = all(b, at(now));
+        if !acks.is_empty() {
+            seen.push(number + 1);
+        }
+        give_all(a, at(now), &acks);
+    }
+    seen
+}
+
+#[test]
+fn an_acknowledgement_waits_for_more_segments_each_time_up_to_their_most() {
+    let (mut a, mut b) = pair(|setup| (setup.ack_segments, setup.nodelay) = (4, true));
+    // Two, three, four, four; the next two are late, so that three are the most from then on, after two.
+    assert_eq!(acknowledged(&mut a, &mut b, 200, &[100; 15]), [2, 5, 9, 13]);
+    assert_eq!(b.deadline(), Some(at(200 + 130 + 300)));
+    b.on_timer(at(630));
+    cross(&mut b, 630, &mut a, 630);
+    assert_eq!(acknowledged(&mut a, &mut b, 700, &[100; 9]), [2, 5, 8]);
+    b.on_timer(at(1100));
+    cross(&mut b, 1100, &mut a, 1100);
+    // A short one ends what has come; one alone is late, and nothing follows from that.
+    assert_eq!(acknowledged(&mut a, &mut b, 1200, &[100, 10, 10, 10]), [2, 4]);
+    let (mut a, mut b) = pair(|setup| setup.nodelay = true);
+    assert_eq!(acknowledged(&mut a, &mut b, 200, &[100; 5]), [2, 4]);
 }

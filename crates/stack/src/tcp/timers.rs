@@ -83,7 +83,7 @@ impl Tcb {
             self.forget();
         }
         if is_due(&mut self.acks.at) {
-            self.acks.now = true;
+            self.was_late();
         }
         if is_due(&mut self.timers.reorder) {
             self.detect(now);

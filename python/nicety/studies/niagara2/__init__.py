@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicety.studies.claims import read_paper
-from nicety.studies.niagara2.streams import DISCRETE, INTEGRATED, latency, receive, where
+from nicety.studies.niagara2.streams import DISCRETE, INTEGRATED, ROLES, latency, receive, where
 from nicety.studies.study import Section, Study
 
 STUDY = Study(
@@ -15,4 +15,5 @@ STUDY = Study(
         Section("Latency", latency),
     ),
     cards=(DISCRETE, INTEGRATED),
+    roles=ROLES,
 )

@@ -108,6 +108,11 @@ impl Socket {
 
     /// Bytes that can be read at once.
     pub(in crate::ethernet) fn readable(&self) -> usize {
+        self.there().saturating_sub(self.state.held.bytes())
+    }
+
+    /// Bytes that have come, those that readers are not told of among them.
+    fn there(&self) -> usize {
         self.net.stack.borrow().readable(self.id).unwrap_or(0)
     }
 
@@ -151,14 +156,20 @@ impl Socket {
     }
 
     fn take(&self, most: usize) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; most.min(self.readable().max(1))];
+        let readable = self.readable();
+        if readable == 0 && self.there() > 0 {
+            return Err(Error::WouldBlock);
+        }
+        let mut bytes = vec![0; most.min(readable.max(1))];
         let taken = self.net.with(|stack, now| stack.recv(now, self.id, &mut bytes))?;
         bytes.truncate(taken);
         Ok(bytes)
     }
 
     async fn taken(&self, thread: &Thread, bytes: Vec<u8>, path: &mut Path) -> Result<Vec<u8>, Error> {
+        let free = self.state.loans.read(bytes.len(), self.there());
         self.copy(thread, bytes.len(), path).await;
+        self.net.free(thread, free, path).await;
         self.net.follow(thread, path).await;
         Ok(bytes)
     }

@@ -1,0 +1,105 @@
+//! The spec of interrupts, and of the driver that takes them.
+
+use nicety_spec::Section;
+use nicety_types::Duration;
+
+/// The most of a piece of work.
+const MOST_INSTRUCTIONS: u64 = 10_000_000;
+/// The longest IP packet, and a byte.
+pub(super) const MOST_PACKET: u64 = 64 << 10;
+
+/// How the card coalesces the interrupts of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct InterruptsSpec {
+    /// After so many frames.
+    pub packets: u64,
+    /// So long after the first frame that no interrupt has told of.
+    pub time: Duration,
+    /// CPUs among which channels are spread.
+    pub cpus: usize,
+    /// Instructions with which the host takes one from the bus, before its handler begins and behind it.
+    pub taken: u64,
+    /// What it waits for registers of the bus's bridge meanwhile.
+    pub taken_time: Duration,
+}
+
+/// The driver's work, in instructions unless said otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverSpec {
+    /// An interrupt, beside its frames.
+    pub interrupt: u64,
+    /// Registers of the card that its handler reads, one after another.
+    pub interrupt_reads: u64,
+    /// Registers that it writes: the first with the frames taken, the others when they are handed over.
+    pub interrupt_writes: u64,
+    /// A received frame.
+    pub receive: u64,
+    /// A receive buffer posted again, with a register written, by whoever frees its frame; with 0 the handler posts all at once.
+    pub post: u64,
+    /// The share of a ring's buffers whose frames the kernel may have, in percent: beyond, the driver copies them.
+    pub loan: u64,
+    /// A frame to send.
+    pub transmit: u64,
+    /// The longest frame to send that the driver copies to a buffer of its own, in bytes; 0 if it copies none.
+    pub copy: u64,
+    /// Used descriptors of a ring from which on one who sends reads a register to learn which are free; 0 if the card tells.
+    pub reclaim: u64,
+    /// Most frames of an interrupt.
+    pub budget: u64,
+}
+
+/// Reads the spec of a driver.
+pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
+    DriverSpec {
+        interrupt: instructions(s, "interrupt", "an interrupt, beside its frames"),
+        interrupt_reads: s.count("interrupt_reads", 0..=1000, "registers that an interrupt's handler reads"),
+        interrupt_writes: s.count_or("interrupt_writes", 1..=1000, 2, "registers that it writes"),
+        receive: instructions(s, "receive", "a received frame"),
+        post: s.count_or(
+            "post",
+            0..=MOST_INSTRUCTIONS,
+            0,
+            "posting a receive buffer by itself when its frame is freed, and a register written; with 0 the handler posts all at once",
+        ),
+        loan: s.count_or(
+            "loan",
+            1..=100,
+            100,
+            "buffers of a ring whose frames the kernel may have, in percent; beyond, the driver copies them",
+        ),
+        transmit: instructions(s, "transmit", "a frame to send"),
+        copy: s.size_or("copy", 0..=MOST_PACKET, "0 B", "longest frame to send that the driver copies; 0 B if none"),
+        reclaim: s.count_or(
+            "reclaim",
+            0..=1 << 16,
+            0,
+            "used descriptors of a ring from which on a register is read to learn which are free; with 0 the card tells",
+        ),
+        budget: s.count("budget", 1..=1 << 16, "frames that a handler takes before others of its CPU run"),
+    }
+}
+
+/// Reads that of interrupts, with what a bus has to say of them.
+pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> InterruptsSpec {
+    InterruptsSpec {
+        packets: s.count("packets", 1..=1 << 16, "frames after which a channel interrupts"),
+        time: s.time("time", "time after which a channel interrupts, from its first frame on"),
+        cpus: s.count("cpus", 1..=1024, "CPUs that take interrupts").min(cpus) as usize,
+        taken: bus.count_or(
+            "interrupt",
+            0..=MOST_INSTRUCTIONS,
+            0,
+            "instructions with which the host takes an interrupt from the bus, beside the handler's",
+        ),
+        taken_time: bus.time_or(
+            "interrupt_time",
+            "0 s",
+            "what it waits for registers of the bridge meanwhile",
+        ),
+    }
+}
+
+/// A number of instructions.
+pub(super) fn instructions(s: &Section<'_>, key: &'static str, doc: &'static str) -> u64 {
+    s.count(key, 0..=MOST_INSTRUCTIONS, doc)
+}

@@ -1,0 +1,86 @@
+//! Bytes that a connection keeps from their reader until there are many, or the peer has pushed them: a reader that is woken for
+//! several frames is woken less often.
+
+use super::net::{Connection, Net};
+use nicety_host::threads::Thread;
+use nicety_stack::Arrival;
+use nicety_types::{Path, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+
+/// What a connection keeps from its reader.
+#[derive(Default)]
+pub(super) struct Held {
+    bytes: Cell<usize>,
+    /// Until when.
+    until: Cell<Option<Time>>,
+}
+
+/// Connections that keep bytes from their readers, in the order in which their times are over.
+#[derive(Default)]
+pub(super) struct Holding(RefCell<VecDeque<(Time, Weak<Connection>)>>);
+
+impl Held {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Nothing is kept any more.
+    pub(super) fn release(&self) {
+        self.bytes.set(0);
+        self.until.set(None);
+    }
+}
+
+impl Holding {
+    /// When the first time is over.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.0.borrow().front().map(|(until, _)| *until)
+    }
+}
+
+impl Net {
+    /// A frame has brought bytes for a reader. Whether it is told of them.
+    pub(super) fn is_told(&self, connection: &Rc<Connection>, arrival: &Arrival, pushed: bool) -> bool {
+        let (sockets, held) = (&self.spec.sockets, &connection.held);
+        let bytes = held.bytes.get() + arrival.readable;
+        // Behind a frame that fills a gap there are others, of which one may have been pushed.
+        let filled = arrival.readable > arrival.payload;
+        let many = |part| bytes as u64 >= sockets.receive_buffer / part;
+        if pushed || filled || sockets.push == 0 || many(sockets.push) {
+            held.release();
+            return true;
+        }
+        held.bytes.set(bytes);
+        if held.until.get().is_none() {
+            let until = self.sim.now() + sockets.push_time;
+            held.until.set(Some(until));
+            self.holding.0.borrow_mut().push_back((until, Rc::downgrade(connection)));
+        }
+        false
+    }
+
+    /// A reader is told of what has come. Returns the threads to wake.
+    pub(super) fn told(&self, connection: &Connection, path: &Path) -> Vec<Thread> {
+        connection.path.replace(path.clone());
+        let mut threads = connection.readers.all();
+        threads.extend(self.watcher(&connection.watched));
+        threads
+    }
+
+    /// Tells readers of bytes that were kept from them for long enough.
+    pub(super) async fn tell_late(&self, thread: &Thread, path: &Path) {
+        let now = self.sim.now();
+        while self.holding.next().is_some_and(|until| until <= now) {
+            let first = self.holding.0.borrow_mut().pop_front();
+            let Some((until, connection)) = first else { return };
+            let Some(connection) = connection.upgrade() else { continue };
+            if connection.held.until.get() == Some(until) {
+                connection.held.release();
+                let woken = self.told(&connection, path);
+                self.wake(thread, woken, path).await;
+            }
+        }
+    }
+}
