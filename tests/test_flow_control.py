@@ -192,3 +192,28 @@ def test_programs_and_use_cases_report_their_ports(nicety: Callable[..., Result]
     )
     assert report["manifest"]["flow_control"] == "none,buffer=16Ki"
     assert all(row["verified"] and row["ports"] for row in report["rows"])
+
+
+def test_a_benchmark_tells_of_packets_that_were_dropped(nicety: Callable[..., Result]) -> None:
+    command = (
+        "bench",
+        "bandwidth",
+        "--nic",
+        "ethernet-100g",
+        "--pattern",
+        "incast:4",
+        "--sizes",
+        "256Ki",
+        "--iterations",
+        "1",
+    )
+    limited = (*command, "--warmup", "0", "--window", "4", "--flow-control", "none,buffer=32Ki")
+    report = nicety(*limited, "--json").json()
+    ports = [port for port in report["rows"][0]["ports"] if port["dropped_packets"]]
+    assert [(port["at"], port["reason"]) for port in ports] == [("switch.0", "queue full")]
+    [line] = [line for line in nicety(*limited).stdout.splitlines() if "dropped" in line]
+    count = ports[0]["dropped_packets"]
+    assert line == (
+        f"# ethernet-100g, auto, 262144 B: {count} packets were dropped: {count} at switch.0 port 4 (queue full)"
+    )
+    assert "ports" not in nicety(*command, "--json").json()["rows"][0]

@@ -50,6 +50,7 @@ pub use schemas::{run_schemas, schemas};
 use figures::Spread;
 use nicety::cards::{self, Card};
 use nicety::record::{Level, Recording};
+use nicety::report::NetworkPortReport;
 use nicety::{
     Allowed, CardManifest, Cluster, ClusterConfig, Environment, Error, Failure, HandlerNames, Handlers,
     ProgramManifest, VERSION,
@@ -159,6 +160,9 @@ pub struct Row {
     pub fairness: Option<f64>,
     /// Traffic of the measured iterations, by node.
     pub host_memory: Vec<HostMemory>,
+    /// The ports of the network over the whole run, if it has a flow control without credits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<NetworkPortReport>,
 }
 
 /// The inputs that reproduce a report of a benchmark between hosts.
@@ -270,6 +274,8 @@ struct Point<'p> {
     recorded: Option<&'p dyn Fn(Recording)>,
     /// The failures of its run.
     failures: RefCell<Vec<Failure>>,
+    /// The ports of its network.
+    ports: RefCell<Vec<NetworkPortReport>>,
 }
 
 impl Point<'_> {
@@ -285,6 +291,7 @@ impl Point<'_> {
     fn run(&self, cluster: &mut Cluster) -> Result<(), Error> {
         let run = cluster.run()?;
         self.failures.replace(run.failures());
+        self.ports.replace(NetworkPortReport::all(&run.network));
         if let Some(recorded) = self.recorded {
             recorded(run.recording);
         }
@@ -432,6 +439,7 @@ fn measure(
                     window: request.window.unwrap_or(request::DEFAULT_WINDOW),
                     recorded,
                     failures: RefCell::default(),
+                    ports: RefCell::default(),
                 };
                 let place = || format!("{}, {}", with_peer(nic, peer.as_ref()), point_name(mode, size));
                 points.measure(place, || {
@@ -450,7 +458,7 @@ fn measure(
                         point: point_name(mode, size),
                         failure,
                     }));
-                    Ok(Row { nic: nic.clone(), mode: mode.name(), ..row })
+                    Ok(Row { nic: nic.clone(), mode: mode.name(), ports: point.ports.take(), ..row })
                 });
             }
         }

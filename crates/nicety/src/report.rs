@@ -3,7 +3,7 @@
 //! Counters that are reported as they are kept have their names in JSON where they are defined.
 
 use crate::cluster::{Failure, Run, failures};
-use crate::{FaultStatistics, KernelCounters, QueueStatistics, RefusedCommand};
+use crate::{FaultStatistics, KernelCounters, NetworkStatistics, QueueStatistics, RefusedCommand};
 use nicety_nic::CardCounts;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub struct LinkReport {
 }
 
 /// The use of a port of a host or switch, in a network without credits.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NetworkPortReport {
     /// The host or switch, such as `hosts.1` or `switch.0`.
     pub at: String,
@@ -95,7 +95,7 @@ impl RunReport {
             events: run.events,
             nodes: (0..run.nodes.len()).map(|rank| NodeCounts::of(run, rank)).collect(),
             links: run.network.faults.iter().map(LinkReport::of).collect(),
-            ports: run.network.queues.iter().map(NetworkPortReport::of).collect(),
+            ports: NetworkPortReport::all(&run.network),
         }
     }
 }
@@ -116,6 +116,11 @@ impl NodeCounts {
 }
 
 impl NetworkPortReport {
+    /// The ports of a network; none with credits.
+    pub fn all(network: &NetworkStatistics) -> Vec<NetworkPortReport> {
+        network.queues.iter().map(NetworkPortReport::of).collect()
+    }
+
     fn of(queue: &QueueStatistics) -> NetworkPortReport {
         NetworkPortReport {
             at: queue.at.to_string(),

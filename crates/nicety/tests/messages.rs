@@ -535,3 +535,28 @@ proptest! {
         check(&traffic, &more, &Faults { seed, rates, ..Faults::default() })?;
     }
 }
+
+#[test]
+fn nothing_of_a_cluster_outlives_it() {
+    for card in CARDS {
+        for topology in [Topology::Pair, Topology::Star] {
+            let config = ClusterConfig { topology, ..ClusterConfig::new(2, cards::load(card, &[]).unwrap()) };
+            let mut cluster = Cluster::new(config).unwrap();
+            // Cards hold the memory of their hosts.
+            let memories: Vec<_> = cluster.memories().iter().map(Rc::downgrade).collect();
+            // The second receive waits for ever: what waits is let go, too.
+            let stuck = topology == Topology::Star;
+            cluster.program(0, async |host: Host| host.send(&filled(&host, 9000, 1)?, 1, 7).await);
+            cluster.program(1, async move |host: Host| {
+                let buffer = host.alloc(9000)?;
+                for _ in 0..=u32::from(stuck) {
+                    host.recv(&buffer, Some(0), Some(7)).await?;
+                }
+                Ok(())
+            });
+            assert_eq!(cluster.run().is_err(), stuck, "{card}");
+            drop(cluster);
+            assert!(memories.iter().all(|memory| memory.upgrade().is_none()), "{card}, {topology}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ from nicety.bench.measured import Progress, reported
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import GridBenchmark, GridOptions, GridReport, GridRow
-from nicety.show.circumstances import circumstances
+from nicety.show.circumstances import circumstances, dropped
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html
 
@@ -63,6 +63,8 @@ def grid_text(report: GridReport) -> str:
     lines += [f"# {note}" for note in circumstances({**manifest, "topology": "pair"})]
     for title, (head, *body) in grid_tables(report):
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    for row in rows:
+        lines += dropped(f"{row['nic']}, {row['size_bytes']} B", row)
     return "\n".join(lines) + "\n"
 
 

@@ -16,7 +16,7 @@ from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import Flow, MessagesBenchmark, MessagesOptions, Report, Row
-from nicety.show.circumstances import circumstances
+from nicety.show.circumstances import circumstances, dropped
 from nicety.show.columns import align, distinct, fixed, merged_order
 from nicety.show.html import table_html
 
@@ -120,6 +120,8 @@ def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
     if not all(row["verified"] for row in rows):
         lines.append("# * not every byte was checked")
+    for row in rows:
+        lines += dropped(f"{row['nic']}, {row['mode']}, {row['size_bytes']} B", row)
     if breakdown:
         for nic in distinct(row["nic"] for row in rows):
             for size in distinct(row["size_bytes"] for row in rows):

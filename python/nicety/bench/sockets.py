@@ -18,7 +18,7 @@ from nicety.shared.types import (
     StreamOptions,
     StreamReport,
 )
-from nicety.show.circumstances import circumstances
+from nicety.show.circumstances import circumstances, dropped
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html
 
@@ -72,6 +72,10 @@ def socket_text(report: StreamReport | ExchangeReport) -> str:
     lines = [f"# nicety {_TITLES[report['benchmark']]} Test v{report['version']}", *_about(report)]
     for title, (head, *body) in [*socket_tables(report), *_breakdowns(report)]:
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    rows: Sequence[Mapping[str, Any]] = report["rows"]
+    for row in rows:
+        calls = f", {row['io_size_bytes']} B a call on {row['cpus']} CPUs" if "io_size_bytes" in row else ""
+        lines += dropped(f"{row['nic']}, {row['connections']} connections{calls}", row)
     if report["benchmark"] != "stream":
         lines += _late(cast(ExchangeReport, report))
     return "\n".join(lines) + "\n"

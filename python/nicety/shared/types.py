@@ -252,6 +252,7 @@ class ExchangeRow(TypedDict):
         packets: The packets: frames that rank 0's card received, or sent where it transmits.
         verified: Whether every byte that came was checked, and was right.
         late_max_ns: The longest that the reply to one of them took.
+        ports: The ports of the network over the whole run, if it has a flow control without credits.
     """
 
     nic: str
@@ -285,6 +286,7 @@ class ExchangeRow(TypedDict):
     packets: int
     verified: bool
     late_max_ns: NotRequired[float]
+    ports: NotRequired[list[NetworkPortReport]]
 
 
 class FailedPoint(TypedDict):
@@ -418,6 +420,7 @@ class GridRow(TypedDict):
         faces: Of a halo exchange: faces of a rank, each with a neighbour.
         lower_bound_ns: Of an all-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes,
             which every algorithm has to send from each of n nodes.
+        ports: The ports of the network over the whole run, if it has a flow control without credits.
     """
 
     nic: str
@@ -436,6 +439,7 @@ class GridRow(TypedDict):
     algorithm_bytes_per_s: NotRequired[float]
     faces: NotRequired[int]
     lower_bound_ns: NotRequired[float]
+    ports: NotRequired[list[NetworkPortReport]]
 
 
 class GroupUsage(TypedDict):
@@ -686,6 +690,35 @@ class MessagesManifest(TypedDict):
     puts: NotRequired[Puts]
 
 
+class NetworkPortReport(TypedDict):
+    """The use of a port of a host or switch, in a network without credits.
+
+    Attributes:
+        at: The host or switch, such as `hosts.1` or `switch.0`.
+        port: The number of the port there.
+        peer: The host or switch at the far end of its link.
+        dropped_packets: Packets that were dropped at this port.
+        dropped_bytes: Their bytes on the wire.
+        reason: Why packets are dropped here, if any are: `queue full`, those for this port; `no headroom`, those that
+            came by it though its sender was paused; `packet buffer full`, by a card.
+        peak_bytes: Most bytes at once in the queue before the port; with pauses, of what came by it.
+        pauses_sent: Pause frames sent by this port, those among them that end a pause.
+        pauses_received: Pause frames that came.
+        paused_ps: How long the port was not allowed to send, in picoseconds.
+    """
+
+    at: str
+    port: int
+    peer: str
+    dropped_packets: int
+    dropped_bytes: int
+    reason: str
+    peak_bytes: int
+    pauses_sent: int
+    pauses_received: int
+    paused_ps: int
+
+
 Notification = Literal["poll", "interrupt"]
 """How programs learn of events."""
 
@@ -841,6 +874,7 @@ class Row(TypedDict):
         flows: Each direction, if the pattern has several.
         latency_ns: Half a round trip, the mean over the iterations of all that ping.
         messages_per_s: Messages a second, likewise.
+        ports: The ports of the network over the whole run, if it has a flow control without credits.
         stages: The stages of the latency, which add up to it.
         window: Messages in a window.
         window_ns: Duration of a window, the mean over the iterations.
@@ -862,6 +896,7 @@ class Row(TypedDict):
     flows: NotRequired[list[Flow]]
     latency_ns: NotRequired[float]
     messages_per_s: NotRequired[float]
+    ports: NotRequired[list[NetworkPortReport]]
     stages: NotRequired[list[Stage]]
     window: NotRequired[int]
     window_ns: NotRequired[float]
@@ -976,6 +1011,7 @@ class StreamRow(TypedDict):
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
         packets: The packets: frames that rank 0's card received, or sent where it transmits.
         verified: Whether every byte that came was checked, and was right.
+        ports: The ports of the network over the whole run, if it has a flow control without credits.
     """
 
     nic: str
@@ -998,6 +1034,7 @@ class StreamRow(TypedDict):
     dropped: int
     packets: int
     verified: bool
+    ports: NotRequired[list[NetworkPortReport]]
 
 
 Through = Literal["port", "channels"]

@@ -1,4 +1,4 @@
-"""The circumstances of a measurement that are not the usual ones, as reports and pictures name them."""
+"""The circumstances of a measurement that are not the usual ones, as reports and pictures name them; and its losses."""
 
 from __future__ import annotations
 
@@ -33,3 +33,20 @@ def _of_puts(puts: Mapping[str, Any]) -> list[str]:
     named += [f"--{name} {puts[name]}" for name, value in usual.items() if puts.get(name, value) != value]
     named += [f"--{puts['notify']}"] if puts.get("notify") else []
     return [option.replace("_", "-") for option in named]
+
+
+_MOST = 3
+"""Ports that are named."""
+
+
+def dropped(place: str, row: Mapping[str, Any]) -> list[str]:
+    """A line with the packets that switches and cards dropped for a row, if any, and the ports with most."""
+    ports = [port for port in row.get("ports", []) if port["dropped_packets"]]
+    if not ports:
+        return []
+    ports.sort(key=lambda port: -port["dropped_packets"])
+    named = [f"{p['dropped_packets']} at {p['at']} port {p['port']} ({p['reason']})" for p in ports[:_MOST]]
+    if len(ports) > _MOST:
+        named.append(f"{sum(p['dropped_packets'] for p in ports[_MOST:])} elsewhere")
+    total = sum(port["dropped_packets"] for port in ports)
+    return [f"# {place}: {total} packets were dropped: {', '.join(named)}"]

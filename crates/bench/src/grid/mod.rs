@@ -15,6 +15,7 @@ pub use request::{Benchmark, Request};
 use crate::figures::Spread;
 use crate::{FailedPoint, Points};
 use nicety::cards::Card;
+use nicety::report::NetworkPortReport;
 use nicety::{
     CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, FlowControl, NetworkStatistics, Noise,
     Topology, VERSION,
@@ -70,6 +71,9 @@ pub struct Row {
     pub lower_bound_ns: Option<f64>,
     /// Whether every value was compared with what it has to be, and was right.
     pub verified: bool,
+    /// The ports of the network over the whole run, if it has a flow control without credits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<NetworkPortReport>,
 }
 
 /// The inputs that reproduce a report of a benchmark on a grid.
@@ -215,6 +219,7 @@ fn measure(
         lower_bound_ns: (!halo)
             .then(|| allreduce::lower_bound(nodes, size, injection(card, resolved.topology))),
         verified: true,
+        ports: NetworkPortReport::all(&run.network),
     })
 }
 

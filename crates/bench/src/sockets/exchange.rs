@@ -7,6 +7,7 @@ use super::usage::Usage;
 use super::{Benchmark, Bytes, Report, failed, nothing_came};
 use crate::Points;
 use crate::figures::Spread;
+use nicety::report::NetworkPortReport;
 use nicety::{Environment, Error, Host, Sockets, VERSION};
 use nicety_nic::ethernet::EthernetSpec;
 use nicety_types::Duration;
@@ -59,6 +60,9 @@ pub struct Row {
     pub usage: Usage,
     /// Whether every byte that came was checked, and was right.
     pub verified: bool,
+    /// The ports of the network over the whole run, if it has a flow control without credits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<NetworkPortReport>,
 }
 
 /// Runs the benchmark.
@@ -116,7 +120,7 @@ fn measure(
     cluster.program(1, async move |host| {
         far.connect(host, 0, |host, socket, bounds| client.clone().ask(host, socket, bounds)).await
     });
-    cluster.run()?;
+    let run = cluster.run()?;
     let taken = calls.taken.take();
     let [before, after] = window.counted();
     let frames = after.own.card.frames_received - before.own.card.frames_received;
@@ -146,6 +150,7 @@ fn measure(
         cpus,
         usage,
         verified: true,
+        ports: NetworkPortReport::all(&run.network),
     })
 }
 

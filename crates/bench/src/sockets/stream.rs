@@ -5,6 +5,7 @@ use super::setup::{self, Bounds, Connections, Window};
 use super::usage::Usage;
 use super::{Benchmark, Bytes, Report, failed, nothing_came};
 use crate::Points;
+use nicety::report::NetworkPortReport;
 use nicety::{Environment, Error, Host, VERSION};
 use nicety_nic::ethernet::EthernetSpec;
 use schemars::JsonSchema;
@@ -33,6 +34,9 @@ pub struct Row {
     pub usage: Usage,
     /// Whether every byte that came was checked, and was right.
     pub verified: bool,
+    /// The ports of the network over the whole run, if it has a flow control without credits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<NetworkPortReport>,
 }
 
 /// Runs the benchmark.
@@ -100,7 +104,7 @@ fn measure(
     cluster.program(1 - receiver, async move |host| {
         near.connect(host, receiver, |host, socket, bounds| of.clone().send(host, socket, bounds)).await
     });
-    cluster.run()?;
+    let run = cluster.run()?;
     let [before, after] = window.counted();
     let frames = match request.direction {
         Direction::Receive => after.own.card.frames_received - before.own.card.frames_received,
@@ -119,6 +123,7 @@ fn measure(
         bandwidth_bits_per_s: flow.got.get() as f64 * 8e12 / resolved.window.ps() as f64,
         usage,
         verified: true,
+        ports: NetworkPortReport::all(&run.network),
     })
 }
 

@@ -21,9 +21,11 @@ impl Net {
         let cpus = self.spec.interrupts.cpus;
         for (number, ring) in self.card.receive.iter().enumerate() {
             let handler = self.threads.thread(Placement::Interrupt(number % cpus));
-            let (card, woken) = (self.card.clone(), handler.clone());
+            // The card owns its rings, and they must not own it.
+            let (card, woken) = (Rc::downgrade(&self.card), handler.clone());
             ring.coalescing.connect(move |_| {
-                let (card, woken) = (card.clone(), woken.clone());
+                let Some(card) = card.upgrade() else { return };
+                let woken = woken.clone();
                 card.count(|counted| counted.receive_interrupts += 1);
                 card.sim.clone().spawn(async move {
                     card.interrupt().await;
