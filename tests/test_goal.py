@@ -201,3 +201,26 @@ def test_what_mpi_itself_has_traced_becomes_a_schedule(nicety: Callable[..., Res
     assert (info["sends"], info["recvs"]) == (6 + 3 * (3 + 2 + 2 + 4 + 6), 57)
     assert info["bytes"] == 6 + 3 * (3 * 4000 + 2 * 4 + 2 * 80 + 4 * 2000 + 6)
     assert nicety("goal", "run", "traced.goal").status == 0
+
+
+ENDED = """
+import os, sys, time
+import nicety.cli, nicety.goal
+
+def run(file, *, progress, **_):
+    progress(412, 1000)
+    os.kill(os.getpid(), int(sys.argv[1]))
+    time.sleep(60)
+
+nicety.goal.run_schedule = run
+sys.exit(nicety.cli.main(["goal", "run", "ping.goal", "--json"]))
+"""
+
+
+@pytest.mark.parametrize(("number", "status", "word"), [(2, 130, "interrupted"), (15, 143, "terminated")])
+def test_a_run_that_is_ended_says_how_far_it_was(number: int, status: int, word: str, ping: Path) -> None:
+    command = [sys.executable, "-c", ENDED, str(number)]
+    done = subprocess.run(command, cwd=ping.parent, capture_output=True, text=True, timeout=50, check=False)
+    text = "ping.goal: 41.2% of the operations were executed"
+    assert (done.returncode, done.stderr) == (status, f"nicety: {text}\nnicety: {word}\n")
+    assert json.loads(done.stdout) == {"error": {"kind": "Interrupted", "text": text, "executed": 0.412}}

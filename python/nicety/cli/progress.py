@@ -25,6 +25,11 @@ class Bar:
         self._ended = False
         self._shown: rich.progress.Progress | None = None
 
+    @property
+    def share(self) -> float:
+        """How much of the work is done, from 0 to 1."""
+        return self._done / self._total if self._total else 0.0
+
     def advance(self, done: int, total: int, description: str | None = None) -> None:
         """So much is done."""
         with self._lock:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nicety.cli.arguments import command
 from nicety.cli.options import Arrow, Csv, Json, group
 from nicety.shared.types import GenerateOptions, ScheduleOptions
+
+if TYPE_CHECKING:
+    from nicety.cli.progress import Bar
 
 goal = group("Schedules of applications in GOAL's formats, and what they take on a LogGOPS network.")
 
@@ -28,7 +33,7 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
 
     files = Files(csv=csv, arrow=arrow)
     files.check()
-    with progress("reading") as bar:
+    with progress("reading") as bar, _interruptible(file, bar, as_json=as_json):
         tell = partial(bar.advance, description="running (thousandths)")
         report = run_schedule(file, progress=tell, **given)
     if csv is not None:
@@ -44,6 +49,21 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
         note(f"{file}: {why} events have one order, and run in one thread")
     if unexecuted := report.get("unexecuted", 0):
         note(f"{file}: {unexecuted} operations never ran, as in LogGOPSim; without --compat that is an error")
+
+
+@contextlib.contextmanager
+def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
+    """Says how far a run was that Ctrl-C or SIGTERM has ended."""
+    from nicety.cli.output import note, print_json
+
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        text = f"{file}: {bar.share:.1%} of the operations were executed"
+        note(text)
+        if as_json:
+            print_json({"error": {"kind": "Interrupted", "text": text, "executed": bar.share}})
+        raise
 
 
 @goal.command("info")
