@@ -128,3 +128,40 @@ impl Memory {
         of[port].peak
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Alpha;
+    use super::*;
+
+    /// Two ports with headroom of 100 bytes each share 800 more: each may have as much as is free.
+    fn shared(largest: u64) -> Memory {
+        let pause = Some(Pausing { xoff: 0, xon: 0, headroom: 100, needed: 0, quanta: 1 });
+        let (per, alpha) = (Per::Shared, Alpha::default());
+        Memory::new(Plan { hosts: 2, largest, size: 1000, per, alpha, pause }, 2)
+    }
+
+    #[test]
+    fn headroom_is_used_to_its_last_byte() {
+        let mut memory = shared(100);
+        // The fifth finds no more free than its input has.
+        assert!((0..5).all(|_| memory.admit(0, 1, 100).is_ok()));
+        assert!(memory.is_over(0) && memory.inputs[0].beyond == 100);
+        assert_eq!(memory.admit(0, 1, 1), Err(Refusal::NoHeadroom));
+    }
+
+    #[test]
+    fn a_pause_ends_when_headroom_is_free_and_two_more_packets_have_room() {
+        for (largest, under) in [(10, true), (99, true), (100, false)] {
+            let mut memory = shared(largest);
+            (0..2).for_each(|_| memory.admit(1, 0, 100).unwrap());
+            (0..4).for_each(|_| memory.admit(0, 1, 100).unwrap());
+            // There is room again, and a packet is in the headroom.
+            (0..2).for_each(|_| memory.leave(1, 0, 100));
+            assert!(memory.is_over(0) && !memory.is_under(0) && memory.inputs[0].beyond == 100);
+            // 300 bytes, where 500 are free.
+            memory.leave(0, 1, 100);
+            assert_eq!((memory.is_over(0), memory.is_under(0)), (false, under), "{largest}");
+        }
+    }
+}
