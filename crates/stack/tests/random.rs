@@ -15,6 +15,7 @@ struct Case {
     mtu: usize,
     min_rto_us: u64,
     delayed_ack_us: Option<u64>,
+    ack_segments: u8,
     tso: bool,
     timestamps: bool,
     loss_probe: bool,
@@ -34,26 +35,31 @@ fn cases() -> impl Strategy<Value = Case> {
     let mtu = prop_oneof![Just(1500), Just(9000), 1280..2000usize];
     (
         (faults, any::<u64>(), streams, (buffer(), buffer()), mtu),
-        (500..300_000u64, prop::option::of(0..50_000u64)),
+        (500..300_000u64, prop::option::of(0..50_000u64), prop_oneof![2 => Just(2), 1 => 3..=16u8]),
         any::<[bool; 7]>(),
     )
-        .prop_map(|((faults, seed, streams, buffers, mtu), (min_rto_us, delayed_ack_us), flags)| Case {
-            faults,
-            seed,
-            streams,
-            buffers,
-            mtu,
-            min_rto_us,
-            delayed_ack_us,
-            tso: flags[0],
-            timestamps: flags[1],
-            loss_probe: flags[2],
-            nodelay: flags[3],
-            // The usual choice more often than not.
-            sack: flags[4] || flags[0],
-            cubic: flags[5],
-            lro: flags[6],
-        })
+        .prop_map(
+            |((faults, seed, streams, buffers, mtu), (min_rto_us, delayed_ack_us, ack_segments), flags)| {
+                Case {
+                    faults,
+                    seed,
+                    streams,
+                    buffers,
+                    mtu,
+                    min_rto_us,
+                    delayed_ack_us,
+                    ack_segments,
+                    tso: flags[0],
+                    timestamps: flags[1],
+                    loss_probe: flags[2],
+                    nodelay: flags[3],
+                    // The usual choice more often than not.
+                    sack: flags[4] || flags[0],
+                    cubic: flags[5],
+                    lro: flags[6],
+                }
+            },
+        )
 }
 
 /// One end of one stream.
@@ -108,6 +114,7 @@ fn run(case: &Case) -> u64 {
         mtu: case.mtu,
         min_rto: us(case.min_rto_us),
         delayed_ack: case.delayed_ack_us.map(us),
+        ack_segments: case.ack_segments,
         tso: case.tso.then_some(30_000),
         checksum_offload: case.tso,
         timestamps: case.timestamps,
@@ -241,6 +248,7 @@ fn schedules_that_have_failed_end() {
         mtu: 1500,
         min_rto_us: 500,
         delayed_ack_us: None,
+        ack_segments: 2,
         tso: false,
         timestamps: false,
         loss_probe: true,

@@ -42,6 +42,17 @@ fn a_soft_ring_is_woken_once_for_the_frames_of_an_interrupt() {
 }
 
 #[test]
+fn a_handler_that_reads_how_many_frames_there_are_leaves_those_that_come_meanwhile() {
+    // A frame takes the handler longer than the next one takes to come.
+    let base = ["interrupts.packets=4", "driver.receive=20000"];
+    let [_, reads] = datagrams(20, &[&base[..], &["driver.interrupt_reads=2"]].concat());
+    let [_, looks] = datagrams(20, &[&base[..], &["driver.interrupt_reads=0"]].concat());
+    assert_eq!(looks.handlers, 1);
+    // Those that came meanwhile interrupt at once, as they are four or more.
+    assert!((2..=4).contains(&reads.handlers), "{}", reads.handlers);
+}
+
+#[test]
 fn each_frames_buffer_is_posted_by_itself_with_a_register() {
     let base = ["sockets.copy=0", "driver.interrupt_writes=2"];
     let [_, at_once] = datagrams(20, &[&base[..], &["driver.post=0"]].concat());
