@@ -94,7 +94,17 @@ def test_a_schedule_that_cannot_run_is_told(
     [
         (["run", "{file}", "--G", "fast"], "gap_per_byte (G): "),
         (["run", "{file}", "--L", "5"], "latency (L): "),
-        (["run", "{file}", "--network", "ethernet"], "--network is loggops, not ethernet"),
+        (["run", "{file}", "--network", "ethernet"], "--network is loggops or packets, not ethernet"),
+        (["run", "{file}", "--network", "packets"], "--network packets: name a card, as in --nic spin-discrete"),
+        (["run", "{file}", "--nic", "spin-discrete", "--L", "1us"], "--L: of LogGOPS, which has no cards"),
+        (["run", "{file}", "--nic", "spin-discrete", "--network", "loggops"], "--network loggops has no cards"),
+        (["run", "{file}", "--topology", "star"], "--topology: of a run on cards; name one, as in --nic spin-discrete"),
+        (["run", "{file}", "--breakdown"], "--breakdown: of a run on cards"),
+        (["run", "{file}", "--nic", "spin"], "spin"),
+        (["run", "{file}", "--nic", "spin-discrete", "--topology", "torus:3x1x1"], "torus"),
+        (["compare", "{file}"], "--nic"),
+        (["compare", "{file}", "--nic", "spin-discrete", "--g", "1us"], "--g: of LogGOPS; add --network loggops"),
+        (["compare", "{file}", "--nic", "spin-discrete", "--noise", "1"], "noise"),
         (["run", "{file}", "--compat", "logsim"], "--compat is loggopsim, not logsim"),
         (["run", "{file}", "--compat", "loggopsim", "--G", "15.6ps"], "LogGOPSim has whole nanoseconds only"),
         (["run", "nowhere.goal"], "nowhere.goal: cannot read it (No such file or directory)"),
@@ -224,3 +234,65 @@ def test_a_run_that_is_ended_says_how_far_it_was(number: int, status: int, word:
     text = "ping.goal: 41.2% of the operations were executed"
     assert (done.returncode, done.stderr) == (status, f"nicety: {text}\nnicety: {word}\n")
     assert json.loads(done.stdout) == {"error": {"kind": "Interrupted", "text": text, "executed": 0.412}}
+
+
+def test_a_ping_pong_on_a_card_takes_what_its_benchmark_says(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "ping-pong.goal"
+    path.write_text(
+        "num_ranks 2\nrank 0 {\nsend 8b to 1\nrecv 8b from 1\n}\n"
+        "rank 1 {\nr: recv 8b from 0\ns: send 8b to 0\ns requires r\n}\n"
+    )
+    latency = package.run_benchmark("latency", nics="spin-discrete", modes="rdma", sizes=8)["rows"][0]["latency_ns"]
+    report = nicety("goal", "run", str(path), "--nic", "spin-discrete", "--breakdown", "--json").json()
+    assert report["finish_ns"][0] == 2 * latency == 1387.37
+    assert (report["network"], report["nic"], report["messages"], report["events"]) == (
+        "packets",
+        "spin-discrete",
+        2,
+        6,
+    )
+    assert sum(round(stage["ns"] * 1000) for stage in report["stages"]) == 1387370
+    assert "parameters" not in report
+    text = nicety("goal", "run", str(path), "--nic", "spin-discrete", "--topology", "star").stdout
+    assert "spin-discrete, topology star, seed 1\n" in text
+    assert "communicating" in text
+
+
+def test_cards_are_compared(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path, picture, rows = tmp_path / "step.goal", tmp_path / "step.svg", tmp_path / "rows.csv"
+    package.generate_schedule("data-parallel", path, ranks=6, size=60_000, compute="1us", layers=2)
+    options = ["--nic", "spin-discrete,spin-integrated", "--network", "loggops", "--L", "600ns", "--o", "65ns"]
+    printed = nicety("goal", "compare", str(path), *options, "--plot", str(picture), "--csv", str(rows)).stdout
+    assert printed.startswith(f"# nicety goal compare v{package.__version__}\n# {path}: 6 ranks, ")
+    assert "# topology star, seed 1\n# LogGOPS: L 600ns, o 65ns, g 1000ns, G 6ns, O 0, S 65535\n" in printed
+    assert [line.split()[-3:] for line in printed.splitlines() if line.startswith("# Time")] == [
+        ["spin-discrete", "spin-integrated", "loggops"]
+    ]
+    assert picture.read_text().startswith("<?xml")
+    report = package.compare_schedule(path, nics=["spin-discrete", "spin-integrated"])
+    table = list(csv.DictReader(rows.read_text().splitlines()))
+    assert [row["nic"] for row in table] == ["spin-discrete", "spin-integrated", "loggops"]
+    for row, csv_row in zip(report["rows"], table, strict=False):
+        own = report["by_rank"][row["nic"]]
+        exposed = [busy - both for busy, both in zip(own["communicating_ns"], own["overlapped_ns"], strict=True)]
+        assert float(csv_row["finish_ns"]) == row["finish_ns"] == max(own["finish_ns"])
+        assert row["exposed"]["max_ns"] == pytest.approx(max(exposed))
+        assert row["computing"]["min_ns"] == row["computing"]["max_ns"] == 6000
+        assert row["overlap"] == pytest.approx(sum(own["overlapped_ns"]) / sum(own["communicating_ns"]))
+        assert sum(round(stage["ns"] * 1000) for stage in row["stages"]) == round(row["finish_ns"] * 1000)
+        assert package.run_schedule(path, nic=row["nic"])["finish_ns"] == own["finish_ns"]
+    assert "stages" not in package.compare_schedule(path, nics="qnix", network="loggops")["rows"][1]
+
+
+def test_what_is_left_on_cards_is_told(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "left.goal"
+    path.write_text("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n")
+    for command in (["run"], ["compare"]):
+        failed = nicety("goal", *command, str(path), "--nic", "spin-discrete")
+        assert failed.status == 1
+        assert "rank 0: operation 0 (line 3: send 8b to 1): no receive took it" in failed.stderr
+    with pytest.raises(package.Deadlock, match="no receive took it"):
+        package.run_schedule(path, nic="qnix")
+    path.write_text("num_ranks 2\nrank 0 {\nsend 9b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n")
+    with pytest.raises(package.RunError, match=r"rank 1: operation 0 \(line 6: recv 8b from 0\): a message of 9 bytes"):
+        package.run_schedule(path, nic="spin-discrete")

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
     from nicety.cli.sweep.driver import sweep_study
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
-    from nicety.goal import convert_schedule, generate_schedule, run_schedule, schedule_info, trace_schedule
+    from nicety.goal import (
+        compare_schedule,
+        convert_schedule,
+        generate_schedule,
+        run_schedule,
+        schedule_info,
+        trace_schedule,
+    )
     from nicety.program.buffers import Buffer
     from nicety.program.calls import Operation
     from nicety.program.channels.card import Channels
@@ -142,6 +149,7 @@ __all__ = [
     "bench_stream",
     "bench_torus",
     "check_line_rate",
+    "compare_schedule",
     "compile_handlers",
     "convert_schedule",
     "count_sources",
@@ -228,6 +236,7 @@ _HOMES = {
     "bench_registration": "nicety.bench.interfaces",
     "bench_torus": "nicety.bench.torus",
     "check_line_rate": "nicety.bench.line_rate",
+    "compare_schedule": "nicety.goal",
     "compile_handlers": "nicety.build.compiler",
     "convert_schedule": "nicety.goal",
     "count_sources": "nicety.apps.cardinality",

@@ -1,4 +1,4 @@
-"""Schedules of applications in GOAL's formats: what they are made of, and what they take on a LogGOPS network.
+"""Schedules of applications in GOAL's formats: what they are made of, and what they take on LogGOPS or on cards.
 
 A schedule has the operations of each rank, and which of them wait for which; see docs/guide/goal.md.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from os import fspath
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Progress
@@ -16,6 +16,9 @@ from nicety.shared.checks import Place, text
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import (
+    CompareOptions,
+    CompareReport,
+    CompareRow,
     Converted,
     Generated,
     GenerateOptions,
@@ -24,13 +27,19 @@ from nicety.shared.types import (
     ScheduleReport,
     Traced,
 )
-from nicety.show.columns import align, fixed
+from nicety.show.axes import time_unit
+from nicety.show.circumstances import circumstances
+from nicety.show.columns import align, fixed, merged_order
+from nicety.show.html import Shown, table_html
 from nicety.show.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @checked
 def run_schedule(file: Place, *, progress: Progress | None = None, **given: Unpack[ScheduleOptions]) -> ScheduleReport:
-    """Run a schedule, and say when each host is done.
+    """Run a schedule on LogGOPS or, where `nic` is named, on cards, and say when each host is done.
 
     Args:
         file: a schedule, as text or binary.
@@ -40,9 +49,31 @@ def run_schedule(file: Place, *, progress: Progress | None = None, **given: Unpa
     Raises:
         InputError: the file is no schedule, operations of it wait for each other, or an argument cannot be.
         Deadlock: a receive has no message, or a message no receive; the error names them.
+        RunError: on cards: a message was longer than its receive, a limit of the card was reached, or the network lost
+            messages.
     """
     request = request_text(ScheduleOptions, given, file=_path(file))
     return cast(ScheduleReport, json.loads(_native.goal_run(request, progress)))
+
+
+@checked
+def compare_schedule(
+    file: Place, *, progress: Progress | None = None, **given: Unpack[CompareOptions]
+) -> CompareReport:
+    """Run a schedule on several cards, and say what their hosts spend their time with.
+
+    Args:
+        file: a schedule, as text or binary.
+        progress: called with the thousandths of all runs' operations that are executed, and with 1000.
+        given: as `CompareOptions` says.
+
+    Raises:
+        InputError: as `run_schedule`.
+        Deadlock: as `run_schedule`.
+        RunError: as `run_schedule`; the error names the card.
+    """
+    request = request_text(CompareOptions, given, file=_path(file))
+    return cast(CompareReport, Shown(json.loads(_native.goal_compare(request, progress)), compare_html))
 
 
 @checked
@@ -134,11 +165,8 @@ def finish_table(report: ScheduleReport) -> Table:
 
 
 def schedule_text(report: ScheduleReport) -> str:
-    """A run as a table of names and values."""
+    """A run as a table of names and values; on cards, with its critical path if that was asked for."""
     finish = report["finish_ns"]
-    values = report["parameters"].values()
-    parameters = ", ".join(f"{name} {value}" for name, value in zip("LogGOS", values, strict=True))
-    rules = ", by the rules of LogGOPSim" if "compat" in report else ""
     unexecuted = report.get("unexecuted", 0)
     rows = [
         ["ranks", f"{report['ranks']}"],
@@ -149,8 +177,119 @@ def schedule_text(report: ScheduleReport) -> str:
         ["mean", f"{fixed(sum(finish) / len(finish))} ns"],
         ["last done", f"{fixed(report['max_finish_ns'])} ns, rank {report['max_host']}"],
     ]
-    lines = [f"# nicety goal v{report['version']}", f"# {report['file']}: LogGOPS, {parameters}{rules}", ""]
-    return "\n".join([*lines, *align(rows)]) + "\n"
+    for name, values in (
+        ("computing", report.get("computing_ns")),
+        ("communicating", report.get("communicating_ns")),
+        ("both", report.get("overlapped_ns")),
+    ):
+        if values:
+            rows.append([name, f"{fixed(sum(values) / len(values))} ns a rank"])
+    lines = [f"# nicety goal v{report['version']}", f"# {report['file']}: {_network(report)}", "", *align(rows)]
+    if "stages" in report:
+        lines += ["", *_stages_text({report["nic"]: {each["stage"]: each["ns"] for each in report["stages"]}})]
+    return "\n".join(lines) + "\n"
+
+
+def _network(report: ScheduleReport) -> str:
+    """The network of a run, in words."""
+    if "manifest" in report:
+        return ", ".join([report["nic"], *circumstances(report["manifest"]), f"seed {report['manifest']['seed']}"])
+    parameters = ", ".join(f"{name} {value}" for name, value in zip("LogGOS", _values(report), strict=True))
+    rules = ", by the rules of LogGOPSim" if "compat" in report else ""
+    return f"LogGOPS, {parameters}{rules}"
+
+
+def _values(report: ScheduleReport | CompareReport) -> list[object]:
+    """The values of the parameters of LogGOPS: L, o, g, G, O, S."""
+    given = report["parameters"]
+    names = ("latency", "overhead", "gap", "gap_per_byte", "overhead_per_byte", "eager_bytes")
+    return [cast(dict[str, object], given)[name] for name in names]
+
+
+def compare_text(report: CompareReport) -> str:
+    """A comparison as text: a table of times, and the critical paths stage by stage."""
+    counts = ", ".join(f"{report[what]} {what}" for what in ("ranks", "operations", "messages"))
+    seed = f"seed {report['manifest']['seed']}"
+    lines = [
+        f"# nicety goal compare v{report['version']}",
+        f"# {report['file']}: {counts}",
+        f"# {', '.join([*circumstances(report['manifest']), seed])}",
+    ]
+    if "parameters" in report:
+        values = ", ".join(f"{name} {value}" for name, value in zip("LogGOS", _values(report), strict=True))
+        lines.append(f"# LogGOPS: {values}")
+    for title, (head, *body) in compare_tables(report):
+        lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+    return "\n".join(lines) + "\n"
+
+
+def compare_html(report: CompareReport) -> str:
+    """A comparison as HTML: the tables of its text."""
+    return "".join(table_html(title, rows) for title, rows in compare_tables(report))
+
+
+def compare_tables(report: CompareReport) -> list[tuple[str, list[list[str]]]]:
+    """The tables of a comparison with their titles: times of ranks, and critical paths; a column for each card."""
+    rows = report["rows"]
+    scale, unit = time_unit(max(row["finish_ns"] for row in rows))
+    columns = [_times(row, scale) for row in rows]
+    names = ["done", "last rank"]
+    names += [f"{what}, {of}" for what in ("computing", "communicating", "exposed") for of in ("min", "mean", "max")]
+    times = [[f"Time ({unit})", *(row["nic"] for row in rows)]]
+    times += [[name, *cells] for name, *cells in zip([*names, "overlap"], *columns, strict=True)]
+    paths = _paths(report)
+    return [("What ranks spend their time with", times)] + ([(_PATH, _path_rows(paths))] if paths else [])
+
+
+_PATH = "Critical path to the end of the last rank"
+
+
+def _times(row: CompareRow, scale: float) -> list[str]:
+    spreads = (row["computing"], row["communicating"], row["exposed"])
+    times = [each for spread in spreads for each in (spread["min_ns"], spread["mean_ns"], spread["max_ns"])]
+    done = fixed(row["finish_ns"] / scale)
+    return [done, str(row["last_rank"]), *(fixed(each / scale) for each in times), f"{row['overlap']:.1%}"]
+
+
+def _paths(report: CompareReport) -> dict[str, dict[str, float]]:
+    """The critical path of each card, by stage in nanoseconds."""
+    return {
+        row["nic"]: {each["stage"]: each["ns"] for each in row["stages"]} for row in report["rows"] if "stages" in row
+    }
+
+
+def _path_rows(paths: dict[str, dict[str, float]]) -> list[list[str]]:
+    scale, unit = time_unit(max(sum(path.values()) for path in paths.values()))
+    rows = [["Stage", *(f"{nic} ({unit})" for nic in paths)]]
+    stages = merged_order([list(path) for path in paths.values()])
+    rows += [
+        [stage, *(fixed(path[stage] / scale) if stage in path else "" for path in paths.values())] for stage in stages
+    ]
+    return [*rows, ["sum", *(fixed(sum(path.values()) / scale) for path in paths.values())]]
+
+
+def _stages_text(paths: dict[str, dict[str, float]]) -> list[str]:
+    head, *body = _path_rows(paths)
+    return [f"# {_PATH}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
+
+
+def compare_figure(report: CompareReport) -> Figure:
+    """A comparison as a picture: what each rank spends its time with, axes for each card."""
+    from nicety.show.ranks import RankTimes, ranks_figure
+
+    runs = {}
+    for row in report["rows"]:
+        own, end = report["by_rank"][row["nic"]], row["finish_ns"]
+        each = list(zip(own["computing_ns"], own["communicating_ns"], own["overlapped_ns"], strict=True))
+        parts = {
+            "computing": [computing - both for computing, _, both in each],
+            "both": [both for *_, both in each],
+            "communicating": [communicating - both for _, communicating, both in each],
+            "waiting": [max(0.0, end - computing - communicating + both) for computing, communicating, both in each],
+        }
+        runs[row["nic"]] = RankTimes(parts, end)
+    around = [f"{report['ranks']} ranks", *circumstances(report["manifest"])]
+    return ranks_figure(runs, title=f"{report['file']}: {', '.join(around)}")
 
 
 def info_text(info: ScheduleInfo) -> str:

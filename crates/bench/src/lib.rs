@@ -48,7 +48,7 @@ use request::{Chosen, Resolved, Side, answering};
 pub use schemas::{run_schemas, schemas};
 
 use figures::Spread;
-use nicety::cards::{self, Card};
+use nicety::cards::{Card, load_distinct as load_cards};
 use nicety::record::{Level, Recording};
 use nicety::report::NetworkPortReport;
 use nicety::{
@@ -558,23 +558,4 @@ fn load_handlers(
         Ok((side, handlers))
     };
     Ok(Loaded(answering.iter().map(load).collect::<Result<_, Error>>()?))
-}
-
-/// Reads the cards of a request; results use the names in their specs.
-fn load_cards(names: &[String], overrides: &[String], example: &str) -> Result<Vec<(String, Card)>, Error> {
-    if names.is_empty() {
-        return Err(Error::Input(format!("no card named; write for example --nic {example}")));
-    }
-    let mut cards: Vec<(String, Card)> = Vec::with_capacity(names.len());
-    for name in names {
-        let card = cards::load(name, overrides)?;
-        let name = card.listing.name.clone();
-        if cards.iter().any(|(other, _)| *other == name) {
-            return Err(Error::Input(format!(
-                "two of the cards are called {name}; give one another name in its file"
-            )));
-        }
-        cards.push((name, card));
-    }
-    Ok(cards)
 }

@@ -3,6 +3,7 @@
 use super::rdma::{ANSWER, Addressing, Memory, Notification, Puts};
 use super::{Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
+pub(crate) use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::{Error, Faults, FlowControl, Noise, Topology, faults, flow};
 use nicety_nic::SpinSpec;
 use nicety_nic::apenet::ApenetSpec;
@@ -42,31 +43,9 @@ impl Benchmark {
     }
 }
 
-/// The default of every benchmark's seed.
-pub(crate) const fn default_seed() -> u64 {
-    1
-}
-
 fn default_pattern() -> String {
     Pattern::default().to_string()
 }
-
-/// The documentation of `topology` in requests.
-pub(crate) const TOPOLOGY: &str = "How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in \
-    fat-tree:36, or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many \
-    hosts need.";
-/// The documentation of `flow_control` in requests.
-pub(crate) const FLOW: &str = "What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop \
-    packets; or `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or \
-    pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.";
-/// The documentation of `noise` in requests.
-pub(crate) const NOISE: &str = "Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and \
-    ,rank=N for one host.";
-/// The documentation of `faults` in requests.
-pub(crate) const FAULTS: &str = "Faults of the network: a TOML file, or a line such as \
-    loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.";
-/// The documentation of `seed` in requests.
-pub(crate) const SEED: &str = "Of every random stream: the same seed gives the same report to the last byte.";
 
 /// The request of a benchmark between hosts.
 ///

@@ -1,4 +1,4 @@
-//! Applications at scale: GOAL schedules, and the LogGOPS network.
+//! Applications at scale: GOAL schedules, the LogGOPS network, and schedules on modelled cards.
 //!
 //! A schedule has the operations of each rank of an application (send, receive, calculate), and which of them wait for
 //! which. From the bottom up:
@@ -8,9 +8,11 @@
 //! - [`generate`], schedules of communication patterns;
 //! - [`trace`], schedules of what MPI programs did;
 //! - [`loggops`], a network in which a message costs by its size alone;
+//! - [`cards`], modelled cards that execute every message;
 //! - [`requests`], all of this as commands: JSON in, JSON out.
 
 pub mod binary;
+pub mod cards;
 mod check;
 mod error;
 pub mod file;
@@ -19,6 +21,7 @@ mod info;
 pub mod loggops;
 pub mod requests;
 mod schedule;
+mod spans;
 pub mod text;
 pub mod trace;
 
@@ -26,6 +29,7 @@ pub use check::{Cycle, find_cycle};
 pub use error::{Place, ReadError};
 pub use info::Info;
 pub use schedule::{ANY, Builder, Dependent, Kind, MOST_OPERATIONS, Op, Rank, Schedule};
+pub use spans::{Shares, Spans};
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -38,9 +42,10 @@ pub fn schemas() -> Vec<(String, Value)> {
         generator.take_definitions(true).into_iter().collect()
     }
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    reports.subschema_for::<(requests::Report, Info, requests::Converted, requests::Generated, requests::Traced)>();
+    reports.subschema_for::<(requests::Report, requests::CompareReport)>();
+    reports.subschema_for::<(Info, requests::Converted, requests::Generated, requests::Traced)>();
     let mut asked = SchemaSettings::draft2020_12().for_deserialize().into_generator();
-    asked.subschema_for::<(requests::RunRequest, requests::GenerateRequest)>();
+    asked.subschema_for::<(requests::RunRequest, requests::CompareRequest, requests::GenerateRequest)>();
     let mut made = all(reports);
     for (name, schema) in all(asked) {
         if made.iter().all(|(other, _)| *other != name) {

@@ -101,8 +101,8 @@ fn parameters_have_units() {
     for (more, expected) in [
         (r#", "gap_per_byte": "2""#, "gap_per_byte (G): "),
         (r#", "overhead_per_byte": "fast""#, "overhead_per_byte (O): "),
-        (r#", "gap": "1ns""#, "duplicate field `gap`"),
-        (r#", "L": "1ns""#, "unknown field `L`"),
+        (r#", "gap": "1ns""#, "the request of a run: duplicate field `gap`"),
+        (r#", "L": "1ns""#, "the request of a run: unknown field `L`"),
         (
             r#", "gap_per_byte": "15.6ps", "compat": "loggopsim""#,
             "gap_per_byte (G): LogGOPSim has whole nanoseconds only; leave compat out",

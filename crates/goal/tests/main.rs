@@ -1,6 +1,7 @@
 //! Tests of schedules and of the LogGOPS network.
 
 mod binary;
+mod cards;
 mod crowds;
 mod files;
 mod noise;

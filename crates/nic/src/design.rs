@@ -43,6 +43,11 @@ pub trait Design: Sync {
         None
     }
 
+    /// Whether messages have to have bytes, because something on their way reads them; a phantom is refused then.
+    fn needs_bytes(&self) -> bool {
+        false
+    }
+
     /// The stages of a message that its cards declare, beside those that [every node](Stage::COMMON) has.
     fn stages(&self) -> Vec<Stage> {
         Vec::new()

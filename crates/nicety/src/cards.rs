@@ -79,6 +79,32 @@ pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<C
     }
 }
 
+/// Reads cards to be compared, by the names in their specs. `example` is one, for the message where none is named.
+///
+/// # Errors
+/// As [`load`]; when none is named, or two are called the same.
+pub fn load_distinct(
+    names: &[String],
+    overrides: &[String],
+    example: &str,
+) -> Result<Vec<(String, Card)>, Error> {
+    if names.is_empty() {
+        return Err(Error::Input(format!("no card named; write for example --nic {example}")));
+    }
+    let mut cards: Vec<(String, Card)> = Vec::with_capacity(names.len());
+    for name in names {
+        let card = load(name, overrides)?;
+        let name = card.listing.name.clone();
+        if cards.iter().any(|(other, _)| *other == name) {
+            return Err(Error::Input(format!(
+                "two of the cards are called {name}; give one another name in its file"
+            )));
+        }
+        cards.push((name, card));
+    }
+    Ok(cards)
+}
+
 /// Checks that cards, by rank, speak the same protocol.
 ///
 /// # Errors

@@ -42,6 +42,7 @@ mod error;
 pub mod faults;
 pub mod flow;
 mod host;
+pub mod options;
 pub mod record;
 pub mod report;
 pub mod sources;
@@ -55,7 +56,7 @@ pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramMani
 pub use error::{Error, failure_lines, from_json};
 pub use host::{
     Alternative, Buffer, Channel, Channels, Device, Gpu, Host, PendingRecv, Portals, Rdma, Received, Sockets,
-    Thread, Vni, VniProcess,
+    Tasks, Thread, Vni, VniProcess,
 };
 pub use nicety_fabric::{
     Alpha, Buffering, Cause, Drops, FaultStatistics, Faults, FlowControl, LinkFaults, LostPacket,

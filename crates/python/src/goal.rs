@@ -2,7 +2,7 @@
 
 use crate::calls::report;
 use crate::errors::guarded;
-use nicety_goal::requests::{self, GenerateRequest, RunRequest, TraceRequest};
+use nicety_goal::requests::{self, CompareRequest, GenerateRequest, RunRequest, TraceRequest};
 use pyo3::prelude::*;
 
 /// Runs a schedule. Calls `progress(done, total)` with thousandths; Ctrl-C ends it.
@@ -10,6 +10,13 @@ use pyo3::prelude::*;
 pub fn goal_run(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| RunRequest::from_json(request))?;
     report(py, progress, move |environment| requests::run(&request, environment))
+}
+
+/// Runs a schedule on several cards; otherwise as `goal_run`.
+#[pyfunction]
+pub fn goal_compare(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let request = guarded(|| CompareRequest::from_json(request))?;
+    report(py, progress, move |environment| requests::compare(&request, environment))
 }
 
 /// Says what a schedule is made of, as JSON; otherwise as `goal_run`.

@@ -1800,6 +1800,75 @@ class TourOptions(TypedDict, total=False):
     seed: Annotated[int | None, Option(default=1, most=U32)]
 
 
+class ByRank(TypedDict):
+    """What each rank spends its time with.
+
+    Attributes:
+        finish_ns: When it is done.
+        computing_ns: How long it computes.
+        communicating_ns: How long it has messages under way.
+        overlapped_ns: How long it does both.
+    """
+
+    finish_ns: list[float]
+    computing_ns: list[float]
+    communicating_ns: list[float]
+    overlapped_ns: list[float]
+
+
+class CompareReport(TypedDict):
+    """A schedule on several cards.
+
+    Attributes:
+        version: The version of nicety.
+        file: The schedule.
+        manifest: The inputs.
+        ranks: Ranks.
+        operations: Operations.
+        messages: Messages.
+        rows: A row for each card, and for LogGOPS.
+        by_rank: What the rows sum up, for each rank, by the rows' names.
+        parameters: The parameters of LogGOPS, as given, if that was run.
+    """
+
+    version: str
+    file: str
+    manifest: ScheduleManifest
+    ranks: int
+    operations: int
+    messages: int
+    rows: list[CompareRow]
+    by_rank: dict[str, ByRank]
+    parameters: NotRequired[LogGopsParameters]
+
+
+class CompareRow(TypedDict):
+    """A schedule on a card.
+
+    Attributes:
+        nic: The card, or loggops.
+        finish_ns: When the last rank is done.
+        last_rank: The first rank that is done then.
+        finish: When ranks are done.
+        computing: How long ranks compute.
+        communicating: How long ranks have messages under way: a send from its beginning to its end, a receive once its
+            message was sent.
+        exposed: How long ranks communicate and do not compute meanwhile.
+        overlap: The share of communication that is hidden by computation, over all ranks; 0 where there is none.
+        stages: The critical path to the end of the last rank, which its stages add up to; LogGOPS has none.
+    """
+
+    nic: str
+    finish_ns: float
+    last_rank: int
+    finish: RankSpread
+    computing: RankSpread
+    communicating: RankSpread
+    exposed: RankSpread
+    overlap: float
+    stages: NotRequired[list[Stage]]
+
+
 Compat = Literal["loggopsim"]
 """A simulator whose results are wanted."""
 
@@ -1838,20 +1907,21 @@ class Generated(TypedDict):
     operations: int
 
 
-GoalNetwork = Literal["loggops"]
+GoalNetwork = Literal["loggops", "packets"]
 """The network of a run."""
 
 
 class LogGopsParameters(TypedDict):
-    """The parameters of a network, as given.
+    """The parameters of LogGOPS, as given.
 
     Attributes:
-        latency: L: the latency.
-        overhead: o: the overhead.
-        gap: g: the gap.
-        gap_per_byte: G: the gap a byte.
-        overhead_per_byte: O: the overhead a byte.
-        eager_bytes: S: the longest message that is sent at once.
+        latency: L: the latency between hosts.
+        overhead: o: the overhead of a CPU for a message.
+        gap: g: the gap between the starts of messages at an interface.
+        gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        overhead_per_byte: O: the overhead for each byte behind a message's first.
+        eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
+            receive.
     """
 
     latency: str
@@ -1860,6 +1930,20 @@ class LogGopsParameters(TypedDict):
     gap_per_byte: str
     overhead_per_byte: str
     eager_bytes: int
+
+
+class RankSpread(TypedDict):
+    """Times of all ranks.
+
+    Attributes:
+        min_ns: The shortest.
+        mean_ns: The mean, rounded down to a picosecond.
+        max_ns: The longest.
+    """
+
+    min_ns: float
+    mean_ns: float
+    max_ns: float
 
 
 class ScheduleInfo(TypedDict):
@@ -1898,6 +1982,28 @@ class ScheduleInfo(TypedDict):
     nics: int
 
 
+class ScheduleManifest(TypedDict):
+    """The inputs that reproduce a run on cards.
+
+    Attributes:
+        specs: The cards, by name.
+        overrides: `--set` overrides, as given.
+        topology: The topology.
+        seed: The seed.
+        faults: The faults of the network, as given.
+        flow_control: The flow control of the network, as given, if it was.
+        noise: Background noise on the hosts' CPUs, as given.
+    """
+
+    specs: dict[str, CardManifest]
+    overrides: list[str]
+    topology: str
+    seed: int
+    faults: NotRequired[str]
+    flow_control: NotRequired[str]
+    noise: NotRequired[str]
+
+
 class ScheduleReport(TypedDict):
     """When the hosts of a schedule were done.
 
@@ -1905,16 +2011,24 @@ class ScheduleReport(TypedDict):
         version: The version of nicety.
         file: The schedule.
         network: The network.
-        parameters: Its parameters, as given.
-        threads: Threads that it ran in: one by LogGOPSim's rules and without a latency.
+        threads: Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards.
         ranks: Ranks.
         events: Operations that were executed, and messages that arrived, as LogGOPSim counts them.
         operations: Operations that were executed.
         messages: Messages that arrived.
-        finish_ns: The time at which each host's CPUs were done.
+        finish_ns: The time at which each host's CPUs were done; on cards, at which its last operation ended.
         max_finish_ns: The latest of them.
         max_host: The first host that was done then.
+        communicating_ns: How long each host had a message under way: a send from its beginning to its end, a receive
+            once its message was sent.
         compat: The simulator whose rules were followed, if not nicety's own.
+        computing_ns: Of a run on cards: how long each host computed.
+        manifest: What reproduces a run on cards.
+        nic: The card, on which every message was executed.
+        overlapped_ns: How long each host did both at once.
+        parameters: The parameters of LogGOPS, as given.
+        stages: The critical path to the end of the last host, if it was asked for: its stages add up to the latest
+            finish.
         unexecuted: Operations that never were: by LogGOPSim's rules those that wait for each other, or for the end of a
             send whose receive is of another class of size.
     """
@@ -1922,7 +2036,6 @@ class ScheduleReport(TypedDict):
     version: str
     file: str
     network: GoalNetwork
-    parameters: LogGopsParameters
     threads: int
     ranks: int
     events: int
@@ -1931,7 +2044,14 @@ class ScheduleReport(TypedDict):
     finish_ns: list[float]
     max_finish_ns: float
     max_host: int
+    communicating_ns: NotRequired[list[float]]
     compat: NotRequired[Compat]
+    computing_ns: NotRequired[list[float]]
+    manifest: NotRequired[ScheduleManifest]
+    nic: NotRequired[str]
+    overlapped_ns: NotRequired[list[float]]
+    parameters: NotRequired[LogGopsParameters]
+    stages: NotRequired[list[Stage]]
     unexecuted: NotRequired[int]
 
 
@@ -1953,6 +2073,33 @@ class Traced(TypedDict):
     operations: int
     unsaid: dict[str, int]
     backwards: int
+
+
+class CompareOptions(NetworkOptions, total=False):
+    """Run a schedule on several cards, and say what their hosts spend their time with.
+
+    Attributes:
+        nics: Cards to compare: names of specs, or paths of spec files.
+        eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
+            receive.
+        gap: g: the gap between the starts of messages at an interface.
+        gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        latency: L: the latency between hosts.
+        network: loggops: compare with LogGOPS as well.
+        overhead: o: the overhead of a CPU for a message.
+        overhead_per_byte: O: the overhead for each byte behind a message's first.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+    """
+
+    nics: Required[Annotated[Names, Option(example="spin-discrete")]]
+    eager_bytes: Annotated[int | None, Option(default=65535, metavar="SIZE", flag="--S")]
+    gap: Annotated[str | None, Option(default="1000ns", metavar="TIME", flag="--g")]
+    gap_per_byte: Annotated[str | None, Option(default="6ns", metavar="GAP", flag="--G")]
+    latency: Annotated[str | None, Option(default="2500ns", metavar="TIME", flag="--L")]
+    network: Annotated[GoalNetwork | None, Option(metavar="loggops")]
+    overhead: Annotated[str | None, Option(default="1500ns", metavar="TIME", flag="--o")]
+    overhead_per_byte: Annotated[str | None, Option(default="0", metavar="GAP", flag="--O")]
+    overrides: Annotated[Overrides | None, Option()]
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -1979,28 +2126,37 @@ class GenerateOptions(TypedDict, total=False):
     layers: Annotated[int | None, Option(default=4, least=1, most=10000)]
 
 
-class ScheduleOptions(TypedDict, total=False):
+class ScheduleOptions(NetworkOptions, total=False):
     """Run a schedule, and say when each host is done.
 
+    The network is LogGOPS, or hosts with a card where one is named.
+
     Attributes:
+        breakdown: Of a run on cards: also give the critical path to the last host's end by stage, which takes more
+            memory and time.
         compat: The rules of LogGOPSim, oddities included, instead of nicety's own.
         eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
             receive.
         gap: g: the gap between the starts of messages at an interface.
         gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
         latency: L: the latency between hosts.
-        network: The network: LogGOPS, whose parameters follow.
+        network: The network: loggops, or packets between cards. Default: packets if a card is named.
+        nic: The card of all hosts, by name or spec file; every message is executed by it, over a network of packets.
         overhead: o: the overhead of a CPU for a message.
         overhead_per_byte: O: the overhead for each byte behind a message's first.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         threads: Threads, of which each has a block of hosts; the result is the same.
     """
 
+    breakdown: Annotated[bool | None, Option(default=False)]
     compat: Annotated[Compat | None, Option(metavar="loggopsim")]
     eager_bytes: Annotated[int | None, Option(default=65535, metavar="SIZE", flag="--S")]
     gap: Annotated[str | None, Option(default="1000ns", metavar="TIME", flag="--g")]
     gap_per_byte: Annotated[str | None, Option(default="6ns", metavar="GAP", flag="--G")]
     latency: Annotated[str | None, Option(default="2500ns", metavar="TIME", flag="--L")]
-    network: Annotated[GoalNetwork | None, Option(default="loggops", metavar="loggops")]
+    network: Annotated[GoalNetwork | None, Option(metavar="loggops|packets")]
+    nic: Annotated[Place | None, Option(metavar="NIC")]
     overhead: Annotated[str | None, Option(default="1500ns", metavar="TIME", flag="--o")]
     overhead_per_byte: Annotated[str | None, Option(default="0", metavar="GAP", flag="--O")]
+    overrides: Annotated[Overrides | None, Option()]
     threads: Annotated[int | None, Option(default=1, least=1, most=1024)]

@@ -7,6 +7,7 @@ use super::matching::{Matching, Message, Receive, Wildcards};
 use super::noise::{Noise, Noises};
 use super::radix::Radix;
 use crate::schedule::{Kind, Op, Schedule};
+use crate::spans::Spans;
 use nicety_kernel::prefetch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -84,6 +85,8 @@ pub(super) struct Shard<'s, const COMPAT: bool> {
     /// The first operation whose time is beyond the end of time: its host and number.
     pub(super) endless: Option<(u32, u32)>,
     noises: Option<Noises<'s>>,
+    /// When operations begin and end, where somebody wants to know.
+    pub(super) spans: Option<Spans>,
 }
 
 impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
@@ -111,6 +114,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             counts: Counts::default(),
             endless: None,
             noises: noise.map(|noise| Noises::new(noise, ranks.clone())),
+            spans: None,
         }
     }
 
@@ -395,6 +399,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let source = self.schedule.rank(host).ops[op as usize].peer;
         let lines = &mut self.hosts[(host - self.first) as usize].lines;
         let Some(message) = self.matching.post(lines, Receive { source, tag, op }) else { return };
+        self.note_taken((host, op), (message.source, message.op));
         if COMPAT {
             if size > self.costs.eager {
                 self.complete(message.source, message.op, cpu, nic, now);
@@ -417,6 +422,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let message = Message { source, tag, op, cpu, nic, size, until };
         let lines = &mut self.hosts[(host - self.first) as usize].lines;
         let Some(receive) = self.matching.arrive(lines, message) else { return };
+        self.note_taken((host, receive), (source, op));
         if size > self.costs.eager {
             if COMPAT {
                 self.complete(source, op, cpu, nic, now);
@@ -449,6 +455,10 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     #[inline]
     fn free(&mut self, host: u32, op: u32, on_start: bool, time: u64) {
         let rank = self.schedule.rank(host);
+        if let Some(spans) = &mut self.spans {
+            let at = self.schedule.first_op(host) - self.first_op + op as usize;
+            if on_start { spans.begin(at, time) } else { spans.end(at, time) }
+        }
         if on_start && !rank.ops[op as usize].starts_others() {
             return;
         }
@@ -492,6 +502,15 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             self.push(Event { key, size, tag, op: number, host, what, cpu, nic });
         }
         self.freed = freed;
+    }
+
+    /// Notes which send's message a receive has taken, where somebody wants to know.
+    #[inline]
+    fn note_taken(&mut self, receive: (u32, u32), send: (u32, u32)) {
+        if let Some(spans) = &mut self.spans {
+            let at = |(host, op): (u32, u32)| self.schedule.first_op(host) - self.first_op + op as usize;
+            spans.take(at(receive), at(send));
+        }
     }
 
     /// Remembers an operation that ends beyond the end of time.

@@ -36,6 +36,7 @@ pub use stuck::Stuck;
 
 use crate::check::{Cycle, find_cycle};
 use crate::schedule::Schedule;
+use crate::spans::Spans;
 use costs::Costs;
 use engine::{Agenda, Shard, World};
 use std::cmp::Reverse;
@@ -129,12 +130,36 @@ pub fn run_with_noise(
     }
 }
 
+/// As [`run`] by nicety's own rules; also says when each operation began and ended: a send from when it has its CPU and
+/// interface, a receive from when it is posted.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_spans(
+    schedule: &Schedule,
+    parameters: &Parameters,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(Finished, Spans), Failure> {
+    let world = World::new(schedule, Costs::own(parameters), 1);
+    let mut shard = Shard::<false>::new(&world, 0, Agenda::Global(BinaryHeap::new()));
+    shard.spans = Some(Spans::new(schedule.ops().len()));
+    let finished = run_shard(&mut shard, go_on)?;
+    Ok((finished, shard.spans.unwrap_or_default()))
+}
+
 fn run_global<const COMPAT: bool>(
     world: &World<'_>,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
-    let mut shard = Shard::<COMPAT>::new(world, 0, Agenda::Global(BinaryHeap::new()));
-    (0..world.schedule.ranks()).for_each(|host| shard.begin(host));
+    run_shard(&mut Shard::<COMPAT>::new(world, 0, Agenda::Global(BinaryHeap::new())), go_on)
+}
+
+/// Runs a shard of all hosts, with one heap of events.
+fn run_shard<const COMPAT: bool>(
+    shard: &mut Shard<'_, COMPAT>,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
+    (0..shard.schedule.ranks()).for_each(|host| shard.begin(host));
     let mut next_look = LOOK_EVERY;
     loop {
         let Agenda::Global(heap) = &mut shard.agenda else { unreachable!("it was made so") };
@@ -142,10 +167,10 @@ fn run_global<const COMPAT: bool>(
         shard.happen(event);
         if shard.counts.steps >= next_look {
             next_look = shard.counts.steps + LOOK_EVERY;
-            look(&shard, go_on)?;
+            look(shard, go_on)?;
         }
     }
-    finished(&[shard])
+    finished(std::slice::from_ref(shard))
 }
 
 fn look<const COMPAT: bool>(

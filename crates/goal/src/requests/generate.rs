@@ -90,7 +90,7 @@ impl Request {
     }
 
     fn shape(&self) -> Result<Shape, Error> {
-        let compute = super::run::time("compute", &self.compute, parse_time)?;
+        let compute = super::network::time("compute", &self.compute, parse_time)?;
         if compute.ps() % 1000 != 0 {
             return Err(Error::Input(format!("compute {}: schedules have whole nanoseconds", self.compute)));
         }

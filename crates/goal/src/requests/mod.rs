@@ -1,19 +1,27 @@
 //! What is asked of schedules, and what is reported, as JSON.
 
+mod compare;
 mod convert;
 mod generate;
+mod network;
+mod ns;
 mod run;
+mod stages;
 mod trace;
 
+pub use compare::{Report as CompareReport, Request as CompareRequest, compare};
 pub use convert::{Converted, convert};
 pub use generate::{Generated, Request as GenerateRequest, generate};
-pub use run::{Compat, Ns, Report, Request as RunRequest, run};
+pub use network::{LogGops, Manifest, Network, OnCards};
+pub use ns::Ns;
+pub use run::{Compat, Report, Request as RunRequest, run};
 pub use trace::{Request as TraceRequest, Traced, trace};
 
 use crate::info::Info;
 use crate::text::DuplicateLabels;
 use crate::{check, file};
 use nicety::{Environment, Error};
+use serde_json::Value;
 use std::sync::atomic::Ordering;
 
 /// Whether a caller has asked to stop.
@@ -26,6 +34,18 @@ fn tell(environment: &Environment<'_>, done: u64, total: u64) -> bool {
     let parts = u128::from(done) * 1000 / u128::from(total.max(1));
     (environment.progress)(parts.min(1000) as usize, 1000);
     goes_on(environment)
+}
+
+/// Whether a field of a request has a value that says something.
+fn is_given(field: &Value) -> bool {
+    !matches!(field, Value::Null | Value::Bool(false))
+        && field.as_array().is_none_or(|items| !items.is_empty())
+}
+
+/// The latest of the hosts' times, and the first host that has it.
+fn last(finish_ps: &[u64]) -> (u64, u32) {
+    let latest = finish_ps.iter().copied().max().unwrap_or(0);
+    (latest, finish_ps.iter().position(|ps| *ps == latest).unwrap_or(0) as u32)
 }
 
 /// Says what a schedule in a file is made of.

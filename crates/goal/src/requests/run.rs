@@ -1,26 +1,18 @@
 //! `nicety goal run`: what a schedule takes.
 
-use super::{goes_on, tell};
+use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards};
+use super::{Ns, goes_on, stages, tell};
+use crate::cards::{self, Finished};
 use crate::file;
-use crate::loggops::{self, Failure, Parameters, Rules};
+use crate::loggops::{self, Failure, Rules};
 use crate::schedule::Schedule;
+use crate::spans::Shares;
 use crate::text::DuplicateLabels;
 use nicety::{Environment, Error, VERSION};
-use nicety_spec::units::{parse_gap, parse_time};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize, Serializer};
-use std::borrow::Cow;
-use std::fmt;
-
-/// The network of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "GoalNetwork")]
-pub enum Network {
-    /// A message costs by its size alone.
-    #[default]
-    Loggops,
-}
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::rc::Rc;
 
 /// A simulator whose results are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -31,6 +23,8 @@ pub enum Compat {
 }
 
 /// Run a schedule, and say when each host is done.
+///
+/// The network is LogGOPS, or hosts with a card where one is named.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ScheduleOptions")]
@@ -38,34 +32,17 @@ pub struct Request {
     /// The schedule.
     #[schemars(extend("format" = "derived"))]
     pub file: String,
-    /// The network: LogGOPS, whose parameters follow.
+    /// The network: loggops, or packets between cards. Default: packets if a card is named.
     #[serde(default)]
-    #[schemars(extend("metavar" = "loggops"))]
-    pub network: Network,
-    /// L: the latency between hosts.
-    #[serde(default = "latency")]
-    #[schemars(extend("flag" = "--L", "metavar" = "TIME"))]
-    pub latency: String,
-    /// o: the overhead of a CPU for a message.
-    #[serde(default = "overhead")]
-    #[schemars(extend("flag" = "--o", "metavar" = "TIME"))]
-    pub overhead: String,
-    /// g: the gap between the starts of messages at an interface.
-    #[serde(default = "gap")]
-    #[schemars(extend("flag" = "--g", "metavar" = "TIME"))]
-    pub gap: String,
-    /// G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
-    #[serde(default = "gap_per_byte")]
-    #[schemars(extend("flag" = "--G", "metavar" = "GAP"))]
-    pub gap_per_byte: String,
-    /// O: the overhead for each byte behind a message's first.
-    #[serde(default = "zero")]
-    #[schemars(extend("flag" = "--O", "metavar" = "GAP"))]
-    pub overhead_per_byte: String,
-    /// S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the receive.
-    #[serde(default = "eager")]
-    #[schemars(extend("flag" = "--S", "metavar" = "SIZE"))]
-    pub eager_bytes: u64,
+    #[schemars(extend("metavar" = "loggops|packets"))]
+    pub network: Option<Network>,
+    /// The card of all hosts, by name or spec file; every message is executed by it, over a network of packets.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "NIC", "format" = "path"))]
+    pub nic: Option<String>,
+    /// The parameters of LogGOPS.
+    #[serde(flatten)]
+    pub parameters: LogGops,
     /// The rules of LogGOPSim, oddities included, instead of nicety's own.
     #[serde(default)]
     #[schemars(extend("metavar" = "loggopsim"))]
@@ -74,6 +51,12 @@ pub struct Request {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = MOST_THREADS))]
     pub threads: u32,
+    /// The hosts' network, of a run on cards.
+    #[serde(flatten)]
+    pub cards: OnCards,
+    /// Of a run on cards: also give the critical path to the last host's end by stage, which takes more memory and time.
+    #[serde(default)]
+    pub breakdown: bool,
 }
 
 /// More threads than this are no gain on any machine.
@@ -81,60 +64,6 @@ const MOST_THREADS: u32 = 1024;
 
 const fn one() -> u32 {
     1
-}
-
-fn latency() -> String {
-    "2500ns".to_owned()
-}
-
-fn overhead() -> String {
-    "1500ns".to_owned()
-}
-
-fn gap() -> String {
-    "1000ns".to_owned()
-}
-
-fn gap_per_byte() -> String {
-    "6ns".to_owned()
-}
-
-fn zero() -> String {
-    "0".to_owned()
-}
-
-const fn eager() -> u64 {
-    65_535
-}
-
-/// A time in nanoseconds, with as many digits behind the point as it has picoseconds: a whole number where it is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ns {
-    /// The time.
-    pub ps: u64,
-}
-
-impl Serialize for Ns {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.ps % 1000 {
-            0 => serializer.serialize_u64(self.ps / 1000),
-            _ => serializer.serialize_f64(self.ps as f64 / 1000.0),
-        }
-    }
-}
-
-impl JsonSchema for Ns {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Ns".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        f64::json_schema(generator)
-    }
 }
 
 /// When the hosts of a schedule were done.
@@ -147,12 +76,19 @@ pub struct Report {
     pub file: String,
     /// The network.
     pub network: Network,
-    /// Its parameters, as given.
-    pub parameters: Given,
+    /// The parameters of LogGOPS, as given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<LogGops>,
+    /// The card, on which every message was executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nic: Option<String>,
+    /// What reproduces a run on cards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Manifest>,
     /// The simulator whose rules were followed, if not nicety's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Compat>,
-    /// Threads that it ran in: one by LogGOPSim's rules and without a latency.
+    /// Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards.
     pub threads: u32,
     /// Ranks.
     pub ranks: u32,
@@ -166,82 +102,75 @@ pub struct Report {
     /// is of another class of size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexecuted: Option<u64>,
-    /// The time at which each host's CPUs were done.
+    /// The time at which each host's CPUs were done; on cards, at which its last operation ended.
     pub finish_ns: Vec<Ns>,
     /// The latest of them.
     pub max_finish_ns: Ns,
     /// The first host that was done then.
     pub max_host: u32,
-}
-
-/// The parameters of a network, as given.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "LogGopsParameters")]
-pub struct Given {
-    /// L: the latency.
-    pub latency: String,
-    /// o: the overhead.
-    pub overhead: String,
-    /// g: the gap.
-    pub gap: String,
-    /// G: the gap a byte.
-    pub gap_per_byte: String,
-    /// O: the overhead a byte.
-    pub overhead_per_byte: String,
-    /// S: the longest message that is sent at once.
-    pub eager_bytes: u64,
-}
-
-/// Reads a parameter; 0 needs no unit.
-pub(super) fn time<T, E: fmt::Display>(
-    name: &str,
-    text: &str,
-    parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<T, Error> {
-    let text = text.trim();
-    let with_unit = if text == "0" { "0 ps" } else { text };
-    parse(with_unit).map_err(|error| Error::Input(format!("{name}: {error}")))
-}
-
-/// Reads a gap a byte, which may be a time, of a byte, or a bandwidth.
-fn a_byte(name: &str, text: &str) -> Result<nicety_types::Gap, Error> {
-    time(name, text, |text| match text.contains('/') {
-        true => parse_gap(text),
-        false => parse_gap(&format!("{text}/B")).or_else(|_| parse_gap(text)),
-    })
+    /// Of a run on cards: how long each host computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub computing_ns: Option<Vec<Ns>>,
+    /// How long each host had a message under way: a send from its beginning to its end, a receive once its message was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub communicating_ns: Option<Vec<Ns>>,
+    /// How long each host did both at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlapped_ns: Option<Vec<Ns>>,
+    /// The critical path to the end of the last host, if it was asked for: its stages add up to the latest finish.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Vec<stages::Stage>>,
 }
 
 impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is none.
+    /// The text is none, or has options of both networks.
     pub fn from_json(text: &str) -> Result<Request, Error> {
-        serde_json::from_str(text).map_err(|error| Error::Input(error.to_string()))
+        let given: Value = nicety::from_json(text, "the request of a run")?;
+        let request: Request = nicety::from_json(text, "the request of a run")?;
+        let is_given = |(field, _): &&(&str, &str)| super::is_given(&given[*field]);
+        if request.is_on_cards()? {
+            let own = [("compat", "--compat"), ("threads", "--threads")];
+            if let Some((_, option)) = LOGGOPS.iter().chain(&own).find(is_given) {
+                return Err(Error::Input(format!(
+                    "{option}: of LogGOPS, which has no cards; leave it or --nic out"
+                )));
+            }
+        } else if let Some((_, option)) =
+            ON_CARDS.iter().chain(&[("breakdown", "--breakdown")]).find(is_given)
+        {
+            return Err(Error::Input(format!(
+                "{option}: of a run on cards; name one, as in --nic spin-discrete"
+            )));
+        }
+        Ok(request)
     }
 
-    /// The parameters.
-    ///
-    /// # Errors
-    /// One of them is no time or gap.
-    pub fn parameters(&self) -> Result<Parameters, Error> {
-        Ok(Parameters {
-            latency: time("latency (L)", &self.latency, parse_time)?,
-            overhead: time("overhead (o)", &self.overhead, parse_time)?,
-            gap: time("gap (g)", &self.gap, parse_time)?,
-            gap_per_byte: a_byte("gap_per_byte (G)", &self.gap_per_byte)?,
-            overhead_per_byte: a_byte("overhead_per_byte (O)", &self.overhead_per_byte)?,
-            eager_bytes: self.eager_bytes,
-        })
+    fn is_on_cards(&self) -> Result<bool, Error> {
+        match (self.network, &self.nic) {
+            (Some(Network::Loggops), Some(_)) => {
+                Err(Error::Input("--network loggops has no cards; leave it or --nic out".to_owned()))
+            }
+            (Some(Network::Packets), None) => {
+                Err(Error::Input("--network packets: name a card, as in --nic spin-discrete".to_owned()))
+            }
+            (_, nic) => Ok(nic.is_some()),
+        }
     }
 }
 
 /// Runs a schedule.
 ///
 /// # Errors
-/// The file is no schedule, or one that cannot finish; a parameter is none; the run was interrupted.
+/// The file is no schedule, or one that cannot finish; an option is none; the run was interrupted, or failed on its cards.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    let parameters = request.parameters()?;
+    if request.is_on_cards()? { on_cards(request, environment) } else { by_loggops(request, environment) }
+}
+
+fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let parameters = request.parameters.parameters()?;
     let (rules, labels) = match request.compat {
         None => (Rules::Own, DuplicateLabels::Unique),
         Some(Compat::Loggopsim) => (Rules::LogGopSim, DuplicateLabels::LastWins),
@@ -254,37 +183,84 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     }
     let tell = &mut |done| tell(environment, done, total);
     let finished = loggops::run_in_threads(&schedule, &parameters, rules, threads, tell)
-        .map_err(|failure| explained(failure, request, &schedule))?;
-    let max_finish_ns = Ns { ps: finished.finish_ps.iter().copied().max().unwrap_or(0) };
-    let max_host = finished.finish_ps.iter().position(|ps| *ps == max_finish_ns.ps).unwrap_or(0) as u32;
+        .map_err(|failure| explained(failure, &request.file, &schedule))?;
     let counts = finished.counts;
     Ok(Report {
-        version: VERSION,
-        file: request.file.clone(),
-        network: request.network,
-        parameters: Given {
-            latency: request.latency.clone(),
-            overhead: request.overhead.clone(),
-            gap: request.gap.clone(),
-            gap_per_byte: request.gap_per_byte.clone(),
-            overhead_per_byte: request.overhead_per_byte.clone(),
-            eager_bytes: request.eager_bytes,
-        },
+        parameters: Some(request.parameters.clone()),
         compat: request.compat,
         threads: threads.min(schedule.ranks()),
-        ranks: schedule.ranks(),
-        events: counts.operations + counts.messages,
-        operations: counts.operations,
-        messages: counts.messages,
         unexecuted: (total > counts.operations).then(|| total - counts.operations),
-        finish_ns: finished.finish_ps.into_iter().map(|ps| Ns { ps }).collect(),
-        max_finish_ns,
-        max_host,
+        ..Report::of(&request.file, Network::Loggops, &finished.finish_ps, counts)
     })
 }
 
-fn explained(failure: Failure, request: &Request, schedule: &Schedule) -> Error {
-    let file = &request.file;
+fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let named: Vec<String> = request.nic.iter().cloned().collect();
+    let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
+    let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
+    let schedule = Rc::new(schedule);
+    let (nic, card) = &loaded[0];
+    let mut config = request.cards.config(schedule.ranks(), (nic, card), environment)?;
+    config.breakdown = request.breakdown;
+    let manifest = request.cards.manifest(&loaded, config.topology);
+    let total = schedule.ops().len() as u64;
+    let finished = cards::run(&schedule, config, &mut |done| tell(environment, done, total))
+        .map_err(|failure| failed(failure, &request.file, &schedule))?;
+    let of = |part: fn(&Shares) -> u64| {
+        Some(finished.shares(&schedule).iter().map(|shares| Ns { ps: part(shares) }).collect())
+    };
+    Ok(Report {
+        nic: Some(nic.clone()),
+        manifest: Some(manifest),
+        computing_ns: of(|shares| shares.computing),
+        communicating_ns: of(|shares| shares.communicating),
+        overlapped_ns: of(|shares| shares.both),
+        stages: finished.stages.as_ref().map(|path| stages::of(path, &finished.finish_ps)),
+        ..Report::of(&request.file, Network::Packets, &finished.finish_ps, finished.counts)
+    })
+}
+
+impl Report {
+    /// What all networks have.
+    fn of(file: &str, network: Network, finish_ps: &[u64], counts: loggops::Counts) -> Report {
+        let (max_ps, max_host) = super::last(finish_ps);
+        Report {
+            version: VERSION,
+            file: file.to_owned(),
+            network,
+            parameters: None,
+            nic: None,
+            manifest: None,
+            compat: None,
+            threads: 1,
+            ranks: finish_ps.len() as u32,
+            events: counts.operations + counts.messages,
+            operations: counts.operations,
+            messages: counts.messages,
+            unexecuted: None,
+            finish_ns: finish_ps.iter().map(|ps| Ns { ps: *ps }).collect(),
+            max_finish_ns: Ns { ps: max_ps },
+            max_host,
+            computing_ns: None,
+            communicating_ns: None,
+            overlapped_ns: None,
+            stages: None,
+        }
+    }
+}
+
+impl Finished {
+    /// What each rank spent its time with.
+    pub fn shares(&self, schedule: &Schedule) -> Vec<Shares> {
+        (0..)
+            .zip(schedule.iter())
+            .map(|(number, rank)| self.spans.shares(rank, schedule.first_op(number)))
+            .collect()
+    }
+}
+
+/// Why a run by LogGOPS came to nothing.
+pub(super) fn explained(failure: Failure, file: &str, schedule: &Schedule) -> Error {
     match failure {
         Failure::NotWhole(name) => {
             Error::Input(format!("{}: LogGOPSim has whole nanoseconds only; leave compat out", name.0))
@@ -296,5 +272,16 @@ fn explained(failure: Failure, request: &Request, schedule: &Schedule) -> Error 
             Error::Input(format!("{file}: rank {rank}: {named} ends after more than 2^64 ps, 213 days"))
         }
         Failure::Interrupted => Error::Interrupted,
+    }
+}
+
+/// Why a run on cards came to nothing.
+pub(super) fn failed(failure: cards::Failure, file: &str, schedule: &Schedule) -> Error {
+    match failure {
+        cards::Failure::Cycle(cycle) => explained(Failure::Cycle(cycle), file, schedule),
+        cards::Failure::Stuck(stuck, notes) => {
+            Error::Deadlock(format!("{file}: {}{notes}", stuck.describe(schedule)))
+        }
+        cards::Failure::Run(error) => error.inside(file),
     }
 }

@@ -157,6 +157,11 @@ impl Design for Ethernet {
         "sockets"
     }
 
+    /// TCP computes checksums, and sends again.
+    fn needs_bytes(&self) -> bool {
+        true
+    }
+
     fn stages(&self) -> Vec<Stage> {
         stages::STAGES.to_vec()
     }

@@ -358,7 +358,12 @@ impl Card {
             match effect {
                 Effect::Event { eq, event } if self.is_for_library(eq, &event, &seen) => {}
                 Effect::Event { eq, event } => self.view.event(eq, event, seen),
-                Effect::EventDropped { eq } => self.view.lost(eq),
+                Effect::EventDropped { eq } => {
+                    self.view.lost(eq);
+                    if let Some(messages) = self.library.get().filter(|messages| messages.events == eq) {
+                        messages.wake_all();
+                    }
+                }
                 Effect::Count { ct, value } => self.view.count(ct, value, seen),
                 Effect::Start(_) | Effect::Ack(_) => unreachable!("carried out by the card"),
             }

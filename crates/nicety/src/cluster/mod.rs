@@ -3,12 +3,14 @@
 //! - `mix.rs`: the cards by host, and the check that they speak the same protocol.
 //! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
+//! - `pauses.rs`: when a run looks whether to go on.
 //! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
 //!   refused, and failures that were not allowed.
 
 mod machine;
 mod mix;
 mod noise;
+mod pauses;
 mod refusals;
 mod undelivered;
 mod verdict;
@@ -33,9 +35,11 @@ use nicety_nic::{
     Card, CardReport, Design, FailureKind, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec,
 };
 use nicety_types::{Level, NodeId, Recorder, Time};
+use pauses::Pauses;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Topology};
 
@@ -169,6 +173,7 @@ pub struct Run {
 /// Hosts with their cards, and the programs to be run.
 pub struct Cluster {
     world: World<Symbol>,
+    pauses: Arc<Pauses>,
     network: Network,
     /// With the description of the run.
     capture: Option<(Capture, String)>,
@@ -240,10 +245,12 @@ impl Cluster {
         }
         let gauge = Gauge::new(nodes, &mix.names(), large)?;
         // More shards than hosts would be empty.
+        let pauses = Arc::new(Pauses::new(interrupt.clone()));
+        let looking = pauses.clone();
         let mut world = World::new(Config {
             seed,
             shards: shards.min(nodes as usize),
-            interrupt: interrupt.clone(),
+            interrupt: Some(Interrupt::new(move || looking.is_due())),
             max_time: None,
         });
         let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
@@ -315,6 +322,7 @@ impl Cluster {
         network.record(recorder_of);
         Ok(Cluster {
             world,
+            pauses,
             network,
             capture,
             mix,
@@ -372,6 +380,26 @@ impl Cluster {
     /// delivered; ports that have paused each other in a circle are a deadlock even where all programs have ended.
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
+        self.end(outcome)
+    }
+
+    /// As [`Cluster::run`]; every so often, some hundred thousand events, `go_on` is called, and where it returns false, the
+    /// run is interrupted.
+    ///
+    /// # Errors
+    /// As [`Cluster::run`].
+    pub fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Run, Error> {
+        self.pauses.active.store(true, Ordering::Relaxed);
+        let outcome = loop {
+            match self.world.run() {
+                Err(RunError::Interrupted { .. }) if self.pauses.is_over() && go_on() => {}
+                outcome => break outcome,
+            }
+        };
+        self.end(outcome)
+    }
+
+    fn end(&mut self, outcome: Result<Summary, RunError>) -> Result<Run, Error> {
         let captured = self.write_capture();
         self.conclude(outcome).and_then(|run| captured.map(|()| run))
     }

@@ -1,5 +1,5 @@
 //! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; messages between ranks in `send.rs` and
-//! `receive.rs`. A program may have several threads: `thread.rs`.
+//! `receive.rs`. A program may have several threads: `thread.rs`; or many small tasks: `tasks.rs`.
 //!
 //! Features of one card design are behind a handle of their own: [`Host::portals`] (`portals.rs`, `offload.rs`),
 //! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`), [`Host::rdma`] (`rdma.rs`),
@@ -15,6 +15,7 @@ mod rdma;
 mod receive;
 mod send;
 mod socket;
+mod tasks;
 mod thread;
 mod vni;
 mod work;
@@ -27,6 +28,7 @@ pub use processes::Channels;
 pub use rdma::Rdma;
 pub use receive::{PendingRecv, Received};
 pub use socket::Sockets;
+pub use tasks::Tasks;
 pub(crate) use thread::Failed;
 pub use thread::Thread;
 pub use vni::{Vni, VniProcess};
@@ -135,6 +137,21 @@ impl Host {
     /// When the host has no more memory.
     pub fn alloc(&self, len: u64) -> Result<Buffer, Error> {
         let buffer = self.alloc_unowned(len)?;
+        self.inner.card.adopt(&buffer.allocation);
+        Ok(buffer)
+    }
+
+    /// Allocates a length of host memory without bytes, for large timing runs; otherwise as [`Host::alloc`]. Messages from it
+    /// have no bytes either, and the program cannot read it. On a card whose messages [need bytes](nicety_nic::Design::needs_bytes)
+    /// it has them.
+    ///
+    /// # Errors
+    /// When the host has no more memory.
+    pub fn alloc_phantom(&self, len: u64) -> Result<Buffer, Error> {
+        if self.inner.card.design().needs_bytes() {
+            return self.alloc(len);
+        }
+        let buffer = Buffer { allocation: self.inner.memory.allocate_phantom(len)?, start: 0, len };
         self.inner.card.adopt(&buffer.allocation);
         Ok(buffer)
     }

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nicety.cli.arguments import command
+from nicety.cli.bench.measure import Output, add
 from nicety.cli.options import Arrow, Csv, Json, group
-from nicety.shared.types import GenerateOptions, ScheduleOptions
+from nicety.shared.types import CompareOptions, GenerateOptions, ScheduleOptions
 
 if TYPE_CHECKING:
     from nicety.cli.progress import Bar
 
-goal = group("Schedules of applications in GOAL's formats, and what they take on a LogGOPS network.")
+goal = group("Schedules of applications in GOAL's formats, and what they take on LogGOPS or on cards.")
 
 _Schedule = Annotated[Path, typer.Argument(metavar="FILE", help="A schedule, as text or binary.")]
 
@@ -64,6 +65,12 @@ def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
         if as_json:
             print_json({"error": {"kind": "Interrupted", "text": text, "executed": bar.share}})
         raise
+
+
+def _compare(file: _Schedule, *, output: Output, **given: Any) -> None:
+    from nicety.goal import compare_figure, compare_schedule, compare_text
+
+    output.of(partial(compare_schedule, file, **given), compare_text, compare_figure)
 
 
 @goal.command("info")
@@ -143,5 +150,6 @@ def _trace(
         note(text)
 
 
-command(goal, "run", _run, ScheduleOptions)
+command(goal, "run", _run, ScheduleOptions, captures=True)
+add(goal, "compare", _compare, CompareOptions, traces=False)
 command(goal, "generate", _generate, GenerateOptions)

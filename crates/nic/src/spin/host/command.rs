@@ -301,8 +301,12 @@ impl Card {
             // The host sees the reply one crossing later.
             let seen = card.dma.bus().post(Notice::Event, path);
             card.sim.until(seen.at()).await;
+            let refused = matches!(answer, Some(Err(_)));
             *result.borrow_mut() = answer.map(|answer| (answer, seen));
             card.view.changed.notify_all();
+            if let Some(messages) = card.library.get().filter(|_| refused) {
+                messages.wake_all();
+            }
         });
         pending
     }

@@ -1,5 +1,7 @@
 //! The portal table entry and the match bits of `send` and `recv`.
 
+use nicety_portals::{Event, EventKind};
+
 /// The portal table entry that `send` and `recv` use.
 pub const MESSAGES: u32 = 0;
 
@@ -17,4 +19,10 @@ pub(in crate::spin) const fn number_of(match_bits: u64) -> u64 {
 /// A message's tag.
 pub(in crate::spin) const fn tag_of(match_bits: u64) -> u32 {
     match_bits as u32
+}
+
+/// The number of the send or receive that an event of the library's queue is for.
+pub(super) fn request_of(event: &Event) -> u64 {
+    // A get names the message that its sender waits with.
+    if event.kind == EventKind::Get { event.match_bits & NUMBER } else { event.user_ptr & NUMBER }
 }

@@ -14,17 +14,19 @@
 
 use crate::messages::{Arrival, Caller, Outgoing, Wanted};
 use crate::spin::host::command::Appending;
-use crate::spin::host::match_bits::{LONG, MESSAGES, NUMBER, NUMBER_AT, tag_of};
+use crate::spin::host::match_bits::{LONG, MESSAGES, NUMBER, NUMBER_AT, request_of, tag_of};
 use crate::spin::host::unexpected::Unexpected;
+use crate::spin::host::view::Seen;
 use crate::spin::{CallError, Card};
 use nicety_host::Cpus;
-use nicety_kernel::describe;
+use nicety_kernel::{Signal, Sim, describe};
 use nicety_portals::{
     AckRequest, EqHandle, Event, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest, Request, Source,
     UnexpectedMessage,
 };
-use nicety_types::NodeId;
-use std::cell::Cell;
+use nicety_types::{NodeId, Path};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// The state of a node's `send` and `recv`.
@@ -35,6 +37,24 @@ pub(in crate::spin) struct Messages {
     /// Numbers of sends and receives, to distinguish their events.
     requests: Cell<u64>,
     pub(in crate::spin) unexpected: Unexpected,
+    sim: Sim,
+    /// What sends and receives wait for, by number: only those are woken for which something came.
+    waiting: RefCell<FxHashMap<u64, Signal>>,
+}
+
+/// A wait that is under way: when it is over or given up, and no other one is for the same request, its signal is not kept.
+struct Wait<'m> {
+    messages: &'m Messages,
+    number: u64,
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.messages.waiting.borrow_mut();
+        if waiting.get(&self.number).is_some_and(|signal| signal.waiting() == 0) {
+            waiting.remove(&self.number);
+        }
+    }
 }
 
 /// A receive whose entry is on the card or in flight to it.
@@ -51,6 +71,33 @@ impl Messages {
         self.requests.set(request + 1);
         request
     }
+
+    /// Waits for something that comes for a request.
+    async fn until(&self, user_ptr: u64, over: impl Fn() -> bool) {
+        if over() {
+            return;
+        }
+        let number = user_ptr & NUMBER;
+        let signal =
+            self.waiting.borrow_mut().entry(number).or_insert_with(|| Signal::new(&self.sim)).clone();
+        let _until_over = Wait { messages: self, number };
+        signal.wait_until(&over).await;
+    }
+
+    /// Something has come for a request.
+    pub(in crate::spin) fn wake(&self, user_ptr: u64) {
+        if let Some(signal) = self.waiting.borrow().get(&(user_ptr & NUMBER)) {
+            signal.notify_all();
+        }
+    }
+
+    /// Something has come that concerns every request, in the order of their numbers.
+    pub(in crate::spin) fn wake_all(&self) {
+        let waiting = self.waiting.borrow();
+        let mut numbers: Vec<&u64> = waiting.keys().collect();
+        numbers.sort_unstable();
+        numbers.into_iter().for_each(|number| waiting[number].notify_all());
+    }
 }
 
 impl Card {
@@ -59,7 +106,8 @@ impl Card {
         let events = self.eq_alloc(self.spec().limits.event_queue_depth)?;
         self.pt_alloc(Some(MESSAGES), Some(events))?;
         let unexpected = Unexpected::new(&self.sim);
-        let messages = Messages { events, cpus, requests: Cell::new(0), unexpected };
+        let (sim, waiting) = (self.sim.clone(), RefCell::default());
+        let messages = Messages { events, cpus, requests: Cell::new(0), unexpected, sim, waiting };
         assert!(self.library.set(messages).is_ok(), "a card is set up once");
         Ok(())
     }
@@ -98,12 +146,12 @@ impl Card {
         caller.timed(put.name(), async |path| self.post(caller.cpus, path, &put).await).await?;
         let own = |kind| move |event: &Event| event.kind == kind && event.user_ptr == user_ptr;
         let leave = || format!("its send to rank {to}, tag {tag}, to leave");
-        let sent = self.message_event(caller, "wait for an event", own(EventKind::Send), leave).await?;
+        let wait = "wait for an event";
+        let sent = self.message_event(caller, user_ptr, wait, own(EventKind::Send), leave).await?;
         // A message that could not be delivered ends the run; no acknowledgement of it comes.
         if long && sent.fail.is_ok() {
             let reach = || format!("its send to rank {to}, tag {tag}, to be acknowledged");
-            let mut ended =
-                self.message_event(caller, "wait for an event", own(EventKind::Ack), reach).await?;
+            let mut ended = self.message_event(caller, user_ptr, wait, own(EventKind::Ack), reach).await?;
             if ended.fail.is_ok() && ended.list == List::Overflow {
                 let eager = self.spec.messages.eager;
                 let taken = || {
@@ -115,7 +163,7 @@ impl Card {
                 let got = |event: &Event| {
                     event.kind == EventKind::Get && event.initiator.0 == to && event.match_bits == number
                 };
-                ended = self.message_event(caller, "wait for the receiver", got, taken).await?;
+                ended = self.message_event(caller, user_ptr, "wait for the receiver", got, taken).await?;
             }
             self.md_release(md)?;
             if !ended.fail.is_ok() {
@@ -131,13 +179,36 @@ impl Card {
     async fn message_event(
         &self,
         caller: Caller<'_>,
+        user_ptr: u64,
         call: &'static str,
         wanted: impl Fn(&Event) -> bool,
         what: impl Fn() -> String,
     ) -> Result<Event, CallError> {
-        let events = self.messages().events;
-        let wait = async |path: &mut _| self.eq_wait(caller.cpus, path, events, wanted, what).await;
+        let wait = async |path: &mut _| self.request_event(caller.cpus, path, user_ptr, wanted, what).await;
         caller.timed(call, wait).await
+    }
+
+    /// Waits for an event of a request, and notices it.
+    pub(in crate::spin) async fn request_event(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        user_ptr: u64,
+        wanted: impl Fn(&Event) -> bool,
+        what: impl Fn() -> String,
+    ) -> Result<Event, CallError> {
+        let messages = self.messages();
+        let came = || self.view.has(messages.events, &wanted);
+        describe(what, messages.until(user_ptr, came)).await;
+        self.take(cpus, path, messages.events, wanted).await
+    }
+
+    /// An event for the library's sends and receives, which the host can see.
+    pub(in crate::spin) fn message_event_came(&self, event: Event, seen: Seen) {
+        let messages = self.messages();
+        let request = request_of(&event);
+        self.view.push(messages.events, event, seen);
+        messages.wake(request);
     }
 
     /// A use-once entry for a message.
@@ -187,7 +258,7 @@ impl Card {
                     || came()
                     || unexpected.check().is_err()
             };
-            describe(|| wanted.what(), self.view.changed.wait_until(over)).await;
+            describe(|| wanted.what(), self.messages().until(user_ptr, over)).await;
             if let Some(finished) = unexpected.take(user_ptr) {
                 return finished.seen_on(path);
             }
@@ -198,7 +269,8 @@ impl Card {
             if !came() {
                 unexpected.check()?;
             }
-            let event = self.eq_wait(caller.cpus, path, *events, put, || wanted.what()).await?;
+            // A receive may wait for long, and many may: the future of what follows is not kept meanwhile.
+            let event = Box::pin(self.take(caller.cpus, path, *events, put)).await?;
             let (source, tag) = (event.initiator.0, tag_of(event.match_bits));
             Ok(Arrival { source, tag, bytes: event.rlength, room: event.mlength })
         };

@@ -242,10 +242,10 @@ impl Card {
         self.interface.borrow_mut().pt_disable(MESSAGES).expect("the entry is the library's");
         self.report_failure(FailureKind::Refused, None, text.clone());
         unexpected.lost.borrow_mut().get_or_insert(CallError::MessageLost { text });
-        self.view.changed.notify_all();
+        messages.wake_all();
     }
 
-    /// Whether an event that the host sees is for the library's thread.
+    /// Whether an event that the host sees is for the library: its thread, or a send or receive.
     pub(in crate::spin) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &Seen) -> bool {
         let Some(messages) = self.library.get().filter(|messages| messages.events == eq) else {
             return false;
@@ -269,7 +269,7 @@ impl Card {
             EventKind::AutoUnlink | EventKind::AutoFree => {
                 self.sim.spawn(self.clone().buffer_used(*event, seen.clone()));
             }
-            _ => return false,
+            _ => self.message_event_came(*event, seen.clone()),
         }
         true
     }
@@ -309,7 +309,7 @@ impl Card {
         };
         let result = brought.map(|()| Arrival { source, tag, bytes, room });
         unexpected.finished.borrow_mut().insert(event.user_ptr, Finished { result, path });
-        self.view.changed.notify_all();
+        self.messages().wake(event.user_ptr);
     }
 
     async fn copy_message(&self, from: u64, to: u64, bytes: u64, path: &mut Path) -> Result<(), CallError> {
@@ -365,7 +365,7 @@ impl Card {
         let messages = self.messages();
         let reply = |reply: &Event| reply.kind == EventKind::Reply && reply.user_ptr == user_ptr;
         let what = || "the rest of a message".to_owned();
-        let reply = self.eq_wait(&messages.cpus, path, messages.events, reply, what).await?;
+        let reply = self.request_event(&messages.cpus, path, user_ptr, reply, what).await?;
         if reply.fail.is_ok() {
             return Ok(());
         }

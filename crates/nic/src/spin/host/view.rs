@@ -38,8 +38,13 @@ impl HostView {
     }
 
     pub(in crate::spin) fn event(&self, eq: EqHandle, event: Event, seen: Seen) {
-        self.queues.borrow_mut().entry(eq).or_default().push_back(Slot::Event(event, seen));
+        self.push(eq, event, seen);
         self.changed.notify_all();
+    }
+
+    /// As [`HostView::event`]; the caller notifies those that wait for it.
+    pub(in crate::spin) fn push(&self, eq: EqHandle, event: Event, seen: Seen) {
+        self.queues.borrow_mut().entry(eq).or_default().push_back(Slot::Event(event, seen));
     }
 
     pub(in crate::spin) fn lost(&self, eq: EqHandle) {

@@ -190,7 +190,7 @@ impl Card {
     }
 
     /// Takes the entry that [`HostView::has`](crate::spin::host::view::HostView::has) has found, and notices it.
-    async fn take(
+    pub(in crate::spin) async fn take(
         &self,
         cpus: &Cpus,
         path: &mut Path,

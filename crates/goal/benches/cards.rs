@@ -1,0 +1,48 @@
+//! A training step on modelled cards: all ranks' gradients of 64 MiB are summed around a ring, on spin-discrete over a fat tree.
+//! `cargo bench -p nicety-goal --bench cards -- RANKS` prints CPU time, packets a second and memory; 128 ranks if none are named.
+//! The parts that a rank passes on have the size that they have with 1024 ranks.
+
+use cpu_time::ThreadTime;
+use nicety::{ClusterConfig, Error, cards as specs};
+use nicety_goal::cards;
+use nicety_goal::generate::{Pattern, Shape, generate};
+use std::rc::Rc;
+
+/// Bytes that a rank passes on in each step: 64 MiB over 1024 ranks.
+const PART: u64 = 64 << 10;
+/// Bytes of a packet of the card.
+const PACKET: u64 = 4 << 10;
+
+fn main() -> Result<(), Error> {
+    let named = std::env::args().skip(1).find(|each| each != "--bench");
+    let ranks: u32 = named.map_or(Ok(128), |text| text.parse()).expect("a number of ranks");
+    let shape = Shape { ranks, size: PART * u64::from(ranks), iterations: 1, compute_ns: 0, layers: 1 };
+    let schedule = generate(Pattern::RingAllreduce, &shape, &mut |_| true).expect("nothing stops it");
+    let begun = ThreadTime::now();
+    let config = ClusterConfig {
+        topology: "fat-tree:36".parse()?,
+        breakdown: false,
+        ..ClusterConfig::new(ranks, specs::load("spin-discrete", &[])?)
+    };
+    let finished = cards::run(&Rc::new(schedule), config, &mut |_| true).expect("it finishes");
+    let took = begun.elapsed().as_secs_f64();
+    let packets = finished.counts.messages * PART.div_ceil(PACKET);
+    println!("training_step_cpu  {took:.2}  s");
+    println!("training_step_packets_per_s  {:.0}  packets/s", packets as f64 / took);
+    println!("training_step_events_per_s  {:.0}  events/s", finished.counts.steps as f64 / took);
+    if let Some(bytes) = peak_bytes() {
+        println!("training_step_memory  {:.0}  MB", bytes / 1e6);
+    }
+    println!(
+        "training_step_simulated  {:.3}  us",
+        finished.finish_ps.iter().max().copied().unwrap_or(0) as f64 / 1e6
+    );
+    Ok(())
+}
+
+/// Bytes of memory that this process has taken at most.
+fn peak_bytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kb = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(kb.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
+}

@@ -1,0 +1,56 @@
+//! Operations that could not end, and messages that no receive took.
+
+use super::rank::Running;
+use crate::loggops::{Counts, Stuck};
+use crate::schedule::{Kind, Schedule};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A message as a receive sees it: where it goes, where it comes from, its tag.
+type Key = (u32, u32, u32);
+
+/// What is left of a schedule when nothing can happen any more; none if all is done.
+pub(super) fn left(schedule: &Schedule, ranks: &[Rc<Running>]) -> Option<Stuck> {
+    let mut stuck = Stuck::default();
+    // Of each key: messages that receives have taken.
+    let mut taken: HashMap<Key, u64> = HashMap::new();
+    let mut sent: Vec<(u64, u32, u32)> = Vec::new();
+    for (rank, running) in (0..).zip(ranks) {
+        let spans = running.spans.borrow();
+        for (number, op) in (0..).zip(schedule.rank(rank).ops) {
+            let (begun, ended) = (spans.begun(number as usize), spans.ended(number as usize));
+            match (op.kind, begun, ended) {
+                (_, None, _) => stuck.waiting += 1,
+                (Kind::Calc, Some(_), None) => stuck.waiting += 1,
+                (Kind::Recv, Some(_), None) => stuck.receives.push((rank, number)),
+                (Kind::Recv, Some(_), Some(_)) => {
+                    let found = running.taken.borrow().get(&number).copied();
+                    let (source, tag) = found.unwrap_or((op.peer, op.tag));
+                    *taken.entry((rank, source, tag)).or_default() += 1;
+                }
+                (Kind::Send, Some(begun), _) => sent.push((begun, rank, number)),
+                (Kind::Calc, Some(_), Some(_)) => {}
+            }
+            stuck.counts.operations += u64::from(ended.is_some());
+        }
+    }
+    // Messages of a key are taken in the order in which they were sent.
+    sent.sort_unstable();
+    for (_, rank, number) in sent {
+        let op = &schedule.rank(rank).ops[number as usize];
+        match taken.get_mut(&(op.peer, rank, op.tag)) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => stuck.sends.push((rank, number)),
+        }
+    }
+    stuck.counts = Counts { messages: 0, ..stuck.counts };
+    (stuck.waiting > 0 || !stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
+}
+
+/// The notes of a deadlock's text, which say what else may be its cause.
+pub(super) fn notes(text: &str) -> String {
+    text.lines()
+        .filter(|line| line.trim_start().starts_with("note:"))
+        .map(|line| format!("\n{line}"))
+        .collect()
+}

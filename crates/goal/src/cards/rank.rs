@@ -1,0 +1,267 @@
+//! A rank: its operations as they become free, begin and end on its host.
+
+use crate::check::named;
+use crate::schedule::{ANY, Kind, Op, Rank, Schedule};
+use crate::spans::Spans;
+use nicety::{Buffer, Duration, Error, Host, Tasks};
+use nicety_types::Path;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// A rank on its host.
+pub(super) struct Running {
+    schedule: Rc<Schedule>,
+    rank: u32,
+    tasks: Tasks,
+    /// Memory that all messages come from, and that all go to.
+    out: Buffer,
+    into: Buffer,
+    /// Of each operation: the dependencies that are not yet met.
+    remaining: RefCell<Vec<u32>>,
+    rooms: Rooms,
+    /// By their numbers.
+    cpus: RefCell<Vec<Cpu>>,
+    /// A rank posts one receive at a time: those of one source and tag take messages in the order in which they are posted.
+    is_posting: Cell<bool>,
+    /// Receives that are to be posted, with the paths to when they became free.
+    to_post: RefCell<VecDeque<(u32, Path)>>,
+    pub(super) spans: RefCell<Spans>,
+    /// The messages that receives with a wildcard have taken: source and tag, by operation.
+    pub(super) taken: RefCell<BTreeMap<u32, (u32, u32)>>,
+    /// The path to the end of all, once that has come.
+    pub(super) path: RefCell<Option<Path>>,
+    /// Operations of all ranks that have ended.
+    ended: Rc<Cell<u64>>,
+}
+
+/// A CPU, as the schedule numbers them.
+#[derive(Default)]
+struct Cpu {
+    computes: bool,
+    /// Operations that are free and wait for the end of a calculation.
+    waiting: VecDeque<u32>,
+}
+
+/// The room that receives have: that of the longest which may take the same messages. A library may let a short message
+/// overtake a long one that was sent just before; which of two receives takes it is the same to the schedule.
+enum Rooms {
+    /// There are wildcards.
+    Same(u64),
+    /// By source and tag.
+    Each(FxHashMap<(u32, u32), u64>),
+}
+
+impl Rooms {
+    fn of(ops: &[Op]) -> Rooms {
+        let receives = ops.iter().filter(|op| op.kind == Kind::Recv);
+        if receives.clone().any(|op| op.peer == ANY || op.tag == ANY) {
+            return Rooms::Same(receives.map(|op| op.size).max().unwrap_or(0));
+        }
+        let mut rooms = FxHashMap::default();
+        for op in receives {
+            let room: &mut u64 = rooms.entry((op.peer, op.tag)).or_default();
+            *room = op.size.max(*room);
+        }
+        Rooms::Each(rooms)
+    }
+
+    fn room(&self, op: &Op) -> u64 {
+        match self {
+            Rooms::Same(room) => *room,
+            Rooms::Each(rooms) => rooms.get(&(op.peer, op.tag)).copied().unwrap_or(op.size),
+        }
+    }
+}
+
+impl Running {
+    /// A rank at its beginning.
+    ///
+    /// # Errors
+    /// When its host has no memory for its longest message.
+    pub(super) fn new(
+        schedule: Rc<Schedule>,
+        host: &Host,
+        ended: Rc<Cell<u64>>,
+    ) -> Result<Rc<Running>, Error> {
+        let ops = schedule.rank(host.rank()).ops;
+        let longest = |kind: Kind| ops.iter().filter(|op| op.kind == kind).map(|op| op.size).max();
+        let memory = |kind: Kind| host.alloc_phantom(longest(kind).unwrap_or(0));
+        let cpus = ops.iter().map(|op| usize::from(op.cpu) + 1).max().unwrap_or(0);
+        let (out, into) = (memory(Kind::Send)?, memory(Kind::Recv)?);
+        let remaining = ops.iter().map(|op| op.dependencies).collect();
+        let spans = Spans::new(ops.len());
+        Ok(Rc::new(Running {
+            rank: host.rank(),
+            tasks: Tasks::new(host),
+            rooms: Rooms::of(ops),
+            out,
+            into,
+            remaining: RefCell::new(remaining),
+            cpus: RefCell::new((0..cpus).map(|_| Cpu::default()).collect()),
+            is_posting: Cell::new(false),
+            to_post: RefCell::default(),
+            spans: RefCell::new(spans),
+            taken: RefCell::default(),
+            path: RefCell::default(),
+            ended,
+            schedule,
+        }))
+    }
+
+    /// The program of its host.
+    pub(super) async fn run(self: Rc<Running>, host: Host) -> Result<(), Error> {
+        let ops = (0..).zip(self.rank().ops);
+        let mut free: Vec<u32> =
+            ops.filter(|(_, op)| op.dependencies == 0).map(|(number, _)| number).collect();
+        self.in_order(&mut free);
+        self.proceed(&host, free.into(), &host.path());
+        self.tasks.ended(&host).await?;
+        self.path.replace(Some(host.path()));
+        Ok(())
+    }
+
+    /// When the last of its operations ended, in picoseconds.
+    pub(super) fn finish_ps(&self) -> u64 {
+        let spans = self.spans.borrow();
+        (0..self.rank().ops.len()).filter_map(|op| spans.ended(op)).max().unwrap_or(0)
+    }
+
+    /// How many operations it has.
+    pub(super) fn operations(&self) -> u64 {
+        self.rank().ops.len() as u64
+    }
+
+    /// How many of them send.
+    pub(super) fn sends(&self) -> u64 {
+        self.rank().ops.iter().filter(|op| op.kind == Kind::Send).count() as u64
+    }
+
+    fn rank(&self) -> Rank<'_> {
+        self.schedule.rank(self.rank)
+    }
+
+    /// Operations that become free together begin in the order of their kinds: receives, which programs post first, before sends
+    /// before calculations.
+    fn in_order(&self, free: &mut [u32]) {
+        let ops = self.rank().ops;
+        free.sort_by_key(|op| match ops[*op as usize].kind {
+            Kind::Recv => 0,
+            Kind::Send => 1,
+            Kind::Calc => 2,
+        });
+    }
+
+    /// Begins what is free, and what becomes free by that; `path` leads to this instant.
+    fn proceed(self: &Rc<Running>, host: &Host, mut free: VecDeque<u32>, path: &Path) {
+        while let Some(number) = free.pop_front() {
+            let op = self.rank().ops[number as usize];
+            if self.has_to_wait(number, op) {
+                continue;
+            }
+            self.spans.borrow_mut().begin(number as usize, host.now().ps());
+            if op.starts_others() {
+                free.extend(self.met(number, true));
+            }
+            if op.kind == Kind::Calc && op.size == 0 {
+                free.extend(self.end(number, op, host));
+                continue;
+            }
+            if op.kind == Kind::Recv && self.is_posting.replace(true) {
+                self.to_post.borrow_mut().push_back((number, path.clone()));
+            } else {
+                self.start(host, number, path.clone());
+            }
+        }
+    }
+
+    fn start(self: &Rc<Running>, host: &Host, number: u32, path: Path) {
+        let (own, op) = (self.clone(), self.rank().ops[number as usize]);
+        self.tasks.start(host, op.cpu.into(), path, move |host| own.execute(host, number, op));
+    }
+
+    /// Whether its CPU computes. A calculation that may begin takes the CPU.
+    fn has_to_wait(&self, number: u32, op: Op) -> bool {
+        let cpu = &mut self.cpus.borrow_mut()[usize::from(op.cpu)];
+        if cpu.computes {
+            cpu.waiting.push_back(number);
+            return true;
+        }
+        cpu.computes = op.kind == Kind::Calc;
+        false
+    }
+
+    /// An operation from its beginning to its end.
+    async fn execute(self: Rc<Running>, host: Host, number: u32, op: Op) -> Result<(), Error> {
+        // Receives wait for long, and there may be many: a task keeps the least that it can.
+        let done = match op.kind {
+            Kind::Calc => Box::pin(self.compute(&host, op)).await,
+            Kind::Send => Box::pin(self.send(&host, op)).await,
+            Kind::Recv => self.receive(&host, number, op).await,
+        };
+        done.map_err(|error| error.inside(&named(number, &op)))?;
+        let free = self.end(number, op, &host);
+        self.proceed(&host, free, &host.path());
+        Ok(())
+    }
+
+    async fn compute(&self, host: &Host, op: Op) -> Result<(), Error> {
+        let duration = Duration::from_ps(op.size.saturating_mul(1000));
+        host.compute(host.duration(duration, 0)?).await;
+        Ok(())
+    }
+
+    async fn send(&self, host: &Host, op: Op) -> Result<(), Error> {
+        host.send(&self.out.slice(0, op.size)?, op.peer, op.tag).await
+    }
+
+    async fn receive(self: &Rc<Running>, host: &Host, number: u32, op: Op) -> Result<(), Error> {
+        let named = |value: u32| (value != ANY).then_some(value);
+        let into = self.into.slice(0, self.rooms.room(&op))?;
+        let posted = host.post_recv(&into, named(op.peer), named(op.tag)).await?;
+        let next = self.to_post.borrow_mut().pop_front();
+        match next {
+            Some((next, path)) => self.start(host, next, path),
+            None => self.is_posting.set(false),
+        }
+        let received = host.received(posted).await?;
+        if op.peer == ANY || op.tag == ANY {
+            self.taken.borrow_mut().insert(number, (received.source, received.tag));
+        }
+        Ok(())
+    }
+
+    /// An operation has ended: what becomes free by that. Operations that waited for its CPU come first.
+    fn end(&self, number: u32, op: Op, host: &Host) -> VecDeque<u32> {
+        self.spans.borrow_mut().end(number as usize, host.now().ps());
+        self.ended.set(self.ended.get() + 1);
+        let mut free = VecDeque::new();
+        if op.kind == Kind::Calc {
+            let cpu = &mut self.cpus.borrow_mut()[usize::from(op.cpu)];
+            cpu.computes = false;
+            free = std::mem::take(&mut cpu.waiting);
+        }
+        free.extend(self.met(number, false));
+        free
+    }
+
+    /// Meets the dependencies of those that wait for an operation's start, or for its end: those that are free then.
+    fn met(&self, number: u32, on_start: bool) -> Vec<u32> {
+        let mut remaining = self.remaining.borrow_mut();
+        let mut free = Vec::new();
+        for dependent in self.rank().dependents(number as usize) {
+            if dependent.on_start() == on_start {
+                let left = &mut remaining[dependent.op() as usize];
+                *left -= 1;
+                if *left == 0 {
+                    free.push(dependent.op());
+                }
+            }
+        }
+        if free.len() > 1 {
+            self.in_order(&mut free);
+        }
+        free
+    }
+}

@@ -1,0 +1,54 @@
+//! Which send's message each receive took: messages from one rank to another with one tag are taken in the order in which they
+//! were sent, by receives in the order in which they were posted.
+
+use crate::check::named;
+
+use super::rank::Running;
+use crate::schedule::{Kind, Schedule};
+use crate::spans::Spans;
+use nicety::Error;
+use std::rc::Rc;
+
+/// The end of a message: destination, source and tag, the time at which its operation began, and the operation among all.
+type End = ((u32, u32, u32), u64, usize);
+
+/// Has receives begin no earlier than the sends of their messages.
+///
+/// # Errors
+/// A message is longer than its receive.
+pub(super) fn note(schedule: &Schedule, ranks: &[Rc<Running>], spans: &mut Spans) -> Result<(), Error> {
+    let (mut sends, mut receives): (Vec<End>, Vec<End>) = (Vec::new(), Vec::new());
+    for (rank, running) in (0..).zip(ranks) {
+        let (first, taken) = (schedule.first_op(rank), running.taken.borrow());
+        for (number, op) in (0..).zip(schedule.rank(rank).ops) {
+            let at = first + number as usize;
+            let Some(begun) = spans.begun(at) else { continue };
+            match op.kind {
+                Kind::Send => sends.push(((op.peer, rank, op.tag), begun, at)),
+                Kind::Recv => {
+                    let (source, tag) = taken.get(&number).copied().unwrap_or((op.peer, op.tag));
+                    receives.push(((rank, source, tag), begun, at));
+                }
+                Kind::Calc => {}
+            }
+        }
+    }
+    sends.sort_unstable();
+    receives.sort_unstable();
+    for ((to, _, receive), (from, _, send)) in receives.into_iter().zip(sends) {
+        debug_assert_eq!(to, from, "all messages were taken");
+        let (wanted, sent) = (&schedule.ops()[receive], &schedule.ops()[send]);
+        if sent.size > wanted.size {
+            let number = |rank: u32, at: usize| (at - schedule.first_op(rank)) as u32;
+            return Err(Error::Program(format!(
+                "rank {}: {} is too short for rank {}'s {}",
+                to.0,
+                named(number(to.0, receive), wanted),
+                to.1,
+                named(number(to.1, send), sent)
+            )));
+        }
+        spans.take(receive, send);
+    }
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! `nicety goal compare`: a schedule on several cards, and on LogGOPS if that is asked for.
+
+use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards};
+use super::run::{explained, failed};
+use super::{Ns, goes_on, is_given, last, stages, tell};
+use crate::schedule::Schedule;
+use crate::spans::{Shares, Spans};
+use crate::text::DuplicateLabels;
+use crate::{cards, file, loggops};
+use nicety::{Environment, Error, VERSION};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The row of LogGOPS.
+const LOGGOPS: &str = "loggops";
+
+/// Run a schedule on several cards, and say what their hosts spend their time with.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CompareOptions")]
+pub struct Request {
+    /// The schedule.
+    #[schemars(extend("format" = "derived"))]
+    pub file: String,
+    /// Cards to compare: names of specs, or paths of spec files.
+    #[schemars(extend("example" = "spin-discrete"))]
+    pub nics: Vec<String>,
+    /// loggops: compare with LogGOPS as well.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "loggops"))]
+    pub network: Option<Network>,
+    /// The parameters of LogGOPS.
+    #[serde(flatten)]
+    pub parameters: LogGops,
+    /// The hosts' network.
+    #[serde(flatten)]
+    pub cards: OnCards,
+}
+
+/// A schedule on several cards.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "CompareReport")]
+pub struct Report {
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The schedule.
+    pub file: String,
+    /// The inputs.
+    pub manifest: Manifest,
+    /// The parameters of LogGOPS, as given, if that was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<LogGops>,
+    /// Ranks.
+    pub ranks: u32,
+    /// Operations.
+    pub operations: u64,
+    /// Messages.
+    pub messages: u64,
+    /// A row for each card, and for LogGOPS.
+    pub rows: Vec<Row>,
+    /// What the rows sum up, for each rank, by the rows' names.
+    pub by_rank: BTreeMap<String, ByRank>,
+}
+
+/// A schedule on a card.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "CompareRow")]
+pub struct Row {
+    /// The card, or loggops.
+    pub nic: String,
+    /// When the last rank is done.
+    pub finish_ns: Ns,
+    /// The first rank that is done then.
+    pub last_rank: u32,
+    /// When ranks are done.
+    pub finish: Spread,
+    /// How long ranks compute.
+    pub computing: Spread,
+    /// How long ranks have messages under way: a send from its beginning to its end, a receive once its message was sent.
+    pub communicating: Spread,
+    /// How long ranks communicate and do not compute meanwhile.
+    pub exposed: Spread,
+    /// The share of communication that is hidden by computation, over all ranks; 0 where there is none.
+    pub overlap: f64,
+    /// The critical path to the end of the last rank, which its stages add up to; LogGOPS has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Vec<stages::Stage>>,
+}
+
+/// Times of all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "RankSpread")]
+pub struct Spread {
+    /// The shortest.
+    pub min_ns: Ns,
+    /// The mean, rounded down to a picosecond.
+    pub mean_ns: Ns,
+    /// The longest.
+    pub max_ns: Ns,
+}
+
+/// What each rank spends its time with.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ByRank {
+    /// When it is done.
+    pub finish_ns: Vec<Ns>,
+    /// How long it computes.
+    pub computing_ns: Vec<Ns>,
+    /// How long it has messages under way.
+    pub communicating_ns: Vec<Ns>,
+    /// How long it does both.
+    pub overlapped_ns: Vec<Ns>,
+}
+
+impl Request {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The text is none, or has parameters of LogGOPS without naming it.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        let given: Value = nicety::from_json(text, "the request of a comparison")?;
+        let request: Request = nicety::from_json(text, "the request of a comparison")?;
+        if request.network != Some(Network::Loggops)
+            && let Some((_, option)) = PARAMETERS.iter().find(|(field, _)| is_given(&given[*field]))
+        {
+            return Err(Error::Input(format!(
+                "{option}: of LogGOPS; add --network loggops, or leave it out"
+            )));
+        }
+        Ok(request)
+    }
+}
+
+impl Spread {
+    fn of(times: impl Iterator<Item = u64> + Clone) -> Spread {
+        let ns = |ps: Option<u64>| Ns { ps: ps.unwrap_or(0) };
+        let (sum, count) =
+            times.clone().fold((0, 0), |(sum, count), ps| (sum + u128::from(ps), count + 1_u128));
+        Spread {
+            min_ns: ns(times.clone().min()),
+            mean_ns: ns(sum.checked_div(count).map(|mean| mean as u64)),
+            max_ns: ns(times.max()),
+        }
+    }
+}
+
+/// What a run gave.
+struct Outcome {
+    finish_ps: Vec<u64>,
+    shares: Vec<Shares>,
+    stages: Option<Vec<stages::Stage>>,
+}
+
+impl Outcome {
+    fn of(schedule: &Schedule, finish_ps: Vec<u64>, spans: &Spans) -> Outcome {
+        let shares = (0..).zip(schedule.iter());
+        let shares = shares.map(|(rank, of)| spans.shares(of, schedule.first_op(rank))).collect();
+        Outcome { finish_ps, shares, stages: None }
+    }
+
+    fn row(&self, nic: &str) -> Row {
+        let of = |part: fn(&Shares) -> u64| Spread::of(self.shares.iter().map(part));
+        let sum = |part: fn(&Shares) -> u64| {
+            self.shares.iter().map(|shares| u128::from(part(shares))).sum::<u128>()
+        };
+        let (finish, last_rank) = last(&self.finish_ps);
+        let communicating = sum(|shares| shares.communicating);
+        Row {
+            nic: nic.to_owned(),
+            finish_ns: Ns { ps: finish },
+            last_rank,
+            finish: Spread::of(self.finish_ps.iter().copied()),
+            computing: of(|shares| shares.computing),
+            communicating: of(|shares| shares.communicating),
+            exposed: of(|shares| shares.communicating - shares.both),
+            overlap: match communicating {
+                0 => 0.0,
+                all => sum(|shares| shares.both) as f64 / all as f64,
+            },
+            stages: self.stages.clone(),
+        }
+    }
+
+    fn by_rank(&self) -> ByRank {
+        let of =
+            |part: fn(&Shares) -> u64| self.shares.iter().map(|shares| Ns { ps: part(shares) }).collect();
+        ByRank {
+            finish_ns: self.finish_ps.iter().map(|ps| Ns { ps: *ps }).collect(),
+            computing_ns: of(|shares| shares.computing),
+            communicating_ns: of(|shares| shares.communicating),
+            overlapped_ns: of(|shares| shares.both),
+        }
+    }
+}
+
+/// Compares cards, and LogGOPS if it is named.
+///
+/// # Errors
+/// The file is no schedule, or one that cannot finish; an option is none; a run was interrupted, or failed on its cards, whose
+/// name is in the error.
+pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    let parameters = request.parameters.parameters()?;
+    let loaded = nicety::cards::load_distinct(&request.nics, &request.cards.overrides, "spin-discrete")?;
+    if let Some((name, _)) = loaded.iter().find(|(name, _)| name == LOGGOPS) {
+        return Err(Error::Input(format!("a card is called {name}; give it another name in its file")));
+    }
+    let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
+    let schedule = Rc::new(schedule);
+    let configs = loaded
+        .iter()
+        .map(|(name, card)| request.cards.config(schedule.ranks(), (name, card), environment))
+        .collect::<Result<Vec<_>, _>>()?;
+    let with_loggops = request.network == Some(Network::Loggops);
+    let (runs, each) = (loaded.len() as u64 + u64::from(with_loggops), schedule.ops().len() as u64);
+    let tell_run = |run: u64, done: u64| tell(environment, run * each + done, runs * each);
+    let manifest = request.cards.manifest(&loaded, configs[0].topology);
+    let mut outcomes: Vec<(String, Outcome)> = Vec::new();
+    for ((name, _), config) in loaded.iter().zip(configs) {
+        let number = outcomes.len() as u64;
+        let finished = cards::run(&schedule, config, &mut |done| tell_run(number, done))
+            .map_err(|failure| failed(failure, &request.file, &schedule).inside(name))?;
+        let path = finished.stages.as_ref().map(|path| stages::of(path, &finished.finish_ps));
+        let outcome = Outcome::of(&schedule, finished.finish_ps, &finished.spans);
+        outcomes.push((name.clone(), Outcome { stages: path, ..outcome }));
+    }
+    if with_loggops {
+        let (finished, spans) =
+            loggops::run_with_spans(&schedule, &parameters, &mut |done| tell_run(runs - 1, done))
+                .map_err(|failure| explained(failure, &request.file, &schedule).inside(LOGGOPS))?;
+        outcomes.push((LOGGOPS.to_owned(), Outcome::of(&schedule, finished.finish_ps, &spans)));
+    }
+    tell_run(runs, 0);
+    let messages = schedule.ops().iter().filter(|op| op.kind == crate::Kind::Send).count() as u64;
+    Ok(Report {
+        version: VERSION,
+        file: request.file.clone(),
+        manifest,
+        parameters: with_loggops.then(|| request.parameters.clone()),
+        ranks: schedule.ranks(),
+        operations: each,
+        messages,
+        rows: outcomes.iter().map(|(name, outcome)| outcome.row(name)).collect(),
+        by_rank: outcomes.into_iter().map(|(name, outcome)| (name, outcome.by_rank())).collect(),
+    })
+}

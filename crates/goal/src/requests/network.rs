@@ -1,0 +1,240 @@
+//! Networks of runs: LogGOPS with its parameters, or cards of hosts that are joined somehow.
+
+use crate::loggops::Parameters;
+use nicety::cards::Card;
+use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
+use nicety::{ClusterConfig, Environment, Error, Noise, Topology, faults, flow};
+use nicety_spec::units::{parse_gap, parse_time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The network of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "GoalNetwork")]
+pub enum Network {
+    /// A message costs by its size alone.
+    #[default]
+    Loggops,
+    /// Modelled cards execute every message, packet by packet.
+    Packets,
+}
+
+/// The parameters of LogGOPS, as given.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[schemars(rename = "LogGopsParameters")]
+pub struct LogGops {
+    /// L: the latency between hosts.
+    #[serde(default = "latency")]
+    #[schemars(extend("flag" = "--L", "metavar" = "TIME"))]
+    pub latency: String,
+    /// o: the overhead of a CPU for a message.
+    #[serde(default = "overhead")]
+    #[schemars(extend("flag" = "--o", "metavar" = "TIME"))]
+    pub overhead: String,
+    /// g: the gap between the starts of messages at an interface.
+    #[serde(default = "gap")]
+    #[schemars(extend("flag" = "--g", "metavar" = "TIME"))]
+    pub gap: String,
+    /// G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+    #[serde(default = "gap_per_byte")]
+    #[schemars(extend("flag" = "--G", "metavar" = "GAP"))]
+    pub gap_per_byte: String,
+    /// O: the overhead for each byte behind a message's first.
+    #[serde(default = "zero")]
+    #[schemars(extend("flag" = "--O", "metavar" = "GAP"))]
+    pub overhead_per_byte: String,
+    /// S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the receive.
+    #[serde(default = "eager")]
+    #[schemars(extend("flag" = "--S", "metavar" = "SIZE"))]
+    pub eager_bytes: u64,
+}
+
+/// The fields of [`LogGops`], with the options of the command line.
+pub(super) const LOGGOPS: [(&str, &str); 6] = [
+    ("latency", "--L"),
+    ("overhead", "--o"),
+    ("gap", "--g"),
+    ("gap_per_byte", "--G"),
+    ("overhead_per_byte", "--O"),
+    ("eager_bytes", "--S"),
+];
+
+fn latency() -> String {
+    "2500ns".to_owned()
+}
+
+fn overhead() -> String {
+    "1500ns".to_owned()
+}
+
+fn gap() -> String {
+    "1000ns".to_owned()
+}
+
+fn gap_per_byte() -> String {
+    "6ns".to_owned()
+}
+
+fn zero() -> String {
+    "0".to_owned()
+}
+
+const fn eager() -> u64 {
+    65_535
+}
+
+/// Reads a parameter; 0 needs no unit.
+pub(super) fn time<T, E: fmt::Display>(
+    name: &str,
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<T, Error> {
+    let text = text.trim();
+    let with_unit = if text == "0" { "0 ps" } else { text };
+    parse(with_unit).map_err(|error| Error::Input(format!("{name}: {error}")))
+}
+
+/// Reads a gap a byte, which may be a time, of a byte, or a bandwidth.
+fn a_byte(name: &str, text: &str) -> Result<nicety_types::Gap, Error> {
+    time(name, text, |text| match text.contains('/') {
+        true => parse_gap(text),
+        false => parse_gap(&format!("{text}/B")).or_else(|_| parse_gap(text)),
+    })
+}
+
+impl LogGops {
+    /// The parameters.
+    ///
+    /// # Errors
+    /// One of them is no time or gap.
+    pub fn parameters(&self) -> Result<Parameters, Error> {
+        Ok(Parameters {
+            latency: time("latency (L)", &self.latency, parse_time)?,
+            overhead: time("overhead (o)", &self.overhead, parse_time)?,
+            gap: time("gap (g)", &self.gap, parse_time)?,
+            gap_per_byte: a_byte("gap_per_byte (G)", &self.gap_per_byte)?,
+            overhead_per_byte: a_byte("overhead_per_byte (O)", &self.overhead_per_byte)?,
+            eager_bytes: self.eager_bytes,
+        })
+    }
+}
+
+/// How hosts with cards are joined, and what else is of their runs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct OnCards {
+    /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+    #[serde(default)]
+    pub overrides: Vec<String>,
+    /// The network's topology.
+    #[serde(default)]
+    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
+    pub topology: Option<String>,
+    /// Flow control of the network.
+    #[serde(default)]
+    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
+    pub flow_control: Option<String>,
+    /// Background noise.
+    #[serde(default)]
+    #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
+    pub noise: Option<String>,
+    /// Faults of the network.
+    #[serde(default)]
+    #[schemars(extend("description" = FAULTS, "metavar" = "FILE.toml|LINE", "format" = "faults"))]
+    pub faults: Option<String>,
+    /// The seed.
+    #[serde(default = "default_seed")]
+    #[schemars(extend("description" = SEED))]
+    pub seed: u64,
+}
+
+/// The fields of [`OnCards`], with the options of the command line.
+pub(super) const ON_CARDS: [(&str, &str); 6] = [
+    ("overrides", "--set"),
+    ("topology", "--topology"),
+    ("flow_control", "--flow-control"),
+    ("noise", "--noise"),
+    ("faults", "--faults"),
+    ("seed", "--seed"),
+];
+
+/// The inputs that reproduce a run on cards.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ScheduleManifest")]
+pub struct Manifest {
+    /// The cards, by name.
+    pub specs: std::collections::BTreeMap<String, nicety::CardManifest>,
+    /// `--set` overrides, as given.
+    pub overrides: Vec<String>,
+    /// The topology.
+    pub topology: String,
+    /// The flow control of the network, as given, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_control: Option<String>,
+    /// Background noise on the hosts' CPUs, as given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<String>,
+    /// The faults of the network, as given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<String>,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl OnCards {
+    /// The topology of so many hosts with a card: as given, or what they need.
+    ///
+    /// # Errors
+    /// The topology is none, or not for so many.
+    pub(super) fn topology(&self, ranks: u32, card: &Card) -> Result<Topology, Error> {
+        let switch = &card.spec.node().switch;
+        let usual = || match ranks {
+            1 => "alone",
+            2 => "pair",
+            _ if Topology::Star.check(ranks as usize, switch).is_ok() => "star",
+            _ => "fat-tree",
+        };
+        let topology: Topology = self.topology.as_deref().unwrap_or_else(usual).parse()?;
+        topology.check(ranks as usize, switch).map_err(|error| Error::Input(error.of_options(false)))?;
+        Ok(topology)
+    }
+
+    /// The cluster of a run.
+    ///
+    /// # Errors
+    /// One of the options is none.
+    pub(super) fn config(
+        &self,
+        ranks: u32,
+        (name, card): (&str, &Card),
+        environment: &Environment<'_>,
+    ) -> Result<ClusterConfig, Error> {
+        Ok(ClusterConfig {
+            topology: self.topology(ranks, card)?,
+            flow_control: self.flow_control.as_deref().map(flow::parse).transpose()?.unwrap_or_default(),
+            noise: self.noise.as_deref().map(str::parse::<Noise>).transpose()?,
+            faults: self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default(),
+            seed: self.seed,
+            interrupt: environment.interrupt.clone().map(Into::into),
+            log: environment.log.clone(),
+            capture: environment.capture_of(name),
+            ..ClusterConfig::new(ranks, card.clone())
+        })
+    }
+
+    /// What reproduces runs on these cards.
+    pub(super) fn manifest(&self, cards: &[(String, Card)], topology: Topology) -> Manifest {
+        let nicety::Manifest { specs, overrides, .. } =
+            nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &self.overrides);
+        Manifest {
+            specs,
+            overrides,
+            topology: topology.to_string(),
+            flow_control: self.flow_control.clone(),
+            noise: self.noise.clone(),
+            faults: self.faults.clone(),
+            seed: self.seed,
+        }
+    }
+}

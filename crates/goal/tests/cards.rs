@@ -1,0 +1,295 @@
+//! Schedules on modelled cards.
+
+use crate::schedules::{cases, read};
+use nicety::{ClusterConfig, Error, Topology, cards as specs, faults};
+use nicety_goal::cards::{self, Failure, Finished};
+use nicety_goal::generate::{Pattern, Shape, generate};
+use nicety_goal::{ANY, Builder, Kind, Op, Schedule, Shares};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::rc::Rc;
+
+/// All shipped cards.
+fn all() -> Vec<String> {
+    specs::shipped().unwrap().into_iter().map(|(name, _)| name).collect()
+}
+
+fn config(nic: &str, ranks: u32) -> ClusterConfig {
+    let card = specs::load(nic, &[]).unwrap();
+    let topology = match ranks {
+        1 => Topology::Alone,
+        2 => Topology::Pair,
+        _ => Topology::Star,
+    };
+    ClusterConfig { topology, ..ClusterConfig::new(ranks, card) }
+}
+
+fn run_on(schedule: Schedule, nic: &str) -> Result<Finished, Failure> {
+    let config = config(nic, schedule.ranks());
+    cards::run(&Rc::new(schedule), config, &mut |_| true)
+}
+
+/// When each rank is done on spin-discrete, in picoseconds.
+fn finish(goal: &str) -> Vec<u64> {
+    run_on(read(goal), "spin-discrete").unwrap().finish_ps
+}
+
+/// What each rank spends its time with on spin-discrete.
+fn shares(goal: &str) -> Vec<Shares> {
+    let schedule = read(goal);
+    run_on(schedule.clone(), "spin-discrete").unwrap().shares(&schedule)
+}
+
+#[test]
+fn every_card_runs_every_pattern() {
+    for nic in all() {
+        for (name, pattern) in Pattern::ALL {
+            let shape = Shape { ranks: 4, size: 9000, iterations: 1, compute_ns: 1000, layers: 2 };
+            let schedule = generate(pattern, &shape, &mut |_| true).unwrap();
+            let sends = schedule.ops().iter().filter(|op| op.kind == Kind::Send).count() as u64;
+            let finished =
+                run_on(schedule.clone(), &nic).unwrap_or_else(|error| panic!("{nic}, {name}: {error:?}"));
+            assert_eq!(finished.counts.operations, schedule.ops().len() as u64);
+            assert_eq!(finished.counts.messages, sends);
+            let last = finished.finish_ps.iter().max().copied().unwrap();
+            let path: u64 = finished.stages.iter().flatten().map(|(_, ps)| ps).sum();
+            // Paths on cards with a kernel's threads lose their way at times.
+            let has_stages = !["ethernet", "niagara2", "xeon"].iter().any(|other| nic.starts_with(other));
+            assert!(path == last || (!has_stages && path < last), "{nic}, {name}: {path} of {last}");
+            for (own, end) in finished.shares(&schedule).iter().zip(&finished.finish_ps) {
+                assert!(own.both <= own.computing.min(own.communicating), "{nic}, {name}");
+                assert!(own.computing.max(own.communicating) <= *end, "{nic}, {name}");
+            }
+        }
+    }
+}
+
+const PING_PONG: &str = "num_ranks 2\nrank 0 {\nsend 8b to 1\nrecv 8b from 1\n}\n\
+                         rank 1 {\nr: recv 8b from 0\ns: send 8b to 0\ns requires r\n}";
+
+#[test]
+fn a_ping_pong_takes_two_latencies() {
+    // Post 65, bus 250, link 0.160 + 33.4, match 30, deposit and event 0.125 + 250, notice 65: 693.685 ns.
+    let finished = run_on(read(PING_PONG), "spin-discrete").unwrap();
+    assert_eq!(finished.finish_ps[0], 2 * 693_685);
+    let named: Vec<(&str, u64)> =
+        finished.stages.unwrap().iter().map(|(stage, ps)| (stage.name(), *ps)).collect();
+    let hand =
+        [("post", 130), ("bus", 500), ("match", 60), ("notice", 130)].map(|(name, ns)| (name, ns * 1000));
+    assert!(hand.iter().all(|stage| named.contains(stage)), "{named:?}");
+    assert_eq!(named.iter().map(|(_, ps)| ps).sum::<u64>(), 2 * 693_685);
+    // The bus of the integrated card takes 50 ns.
+    assert_eq!(run_on(read(PING_PONG), "spin-integrated").unwrap().finish_ps[0], 587_228);
+}
+
+#[test]
+fn calculations_take_turns_on_a_cpu() {
+    assert_eq!(finish("num_ranks 1\nrank 0 {\ncalc 100\ncalc 50\n}"), [150_000]);
+    assert_eq!(finish("num_ranks 1\nrank 0 {\ncalc 100\ncalc 50 cpu 1\n}"), [100_000]);
+    // As far as the host has cores: its eight are taken by calculations on eight CPUs, and the ninth waits.
+    let nine: String = (0..9).map(|cpu| format!("calc 100 cpu {cpu}\n")).collect();
+    assert_eq!(finish(&format!("num_ranks 1\nrank 0 {{\n{nine}}}")), [200_000]);
+    assert_eq!(finish("num_ranks 2\nrank 0 {\na: calc 0\nb: calc 0\nb requires a\n}\nrank 1 {\n}"), [0, 0]);
+}
+
+#[test]
+fn a_message_waits_for_the_calculation_on_its_cpu() {
+    let goal = |cpu: u8| {
+        format!(
+            "num_ranks 2\nrank 0 {{\nw: calc 10\na: calc 2000\ns: send 8b to 1 cpu {cpu}\na requires w\ns irequires a\n}}\n\
+             rank 1 {{\nrecv 8b from 0\n}}"
+        )
+    };
+    assert_eq!(finish(&goal(0))[1], (10 + 2000) * 1000 + 693_685);
+    assert_eq!(finish(&goal(1))[1], 10 * 1000 + 693_685);
+}
+
+#[test]
+fn a_start_is_earlier_than_an_end() {
+    let goal = |verb: &str| format!("num_ranks 1\nrank 0 {{\na: calc 500\nb: calc 5 cpu 1\nb {verb} a\n}}");
+    assert_eq!(finish(&goal("requires")), [505_000]);
+    assert_eq!(finish(&goal("irequires")), [500_000]);
+}
+
+#[test]
+fn communication_is_hidden_where_a_message_is_under_way() {
+    // The receive is posted at 0 and its message sent at 1000: under way from then on.
+    let goal = |calc: &str| {
+        format!(
+            "num_ranks 2\nrank 0 {{\na: calc 1000\ns: send 8b to 1\ns requires a\n}}\nrank 1 {{\nrecv 8b from 0\n{calc}\n}}"
+        )
+    };
+    let [sender, receiver] = shares(&goal(""))[..] else { panic!("two ranks") };
+    assert_eq!(receiver, Shares { computing: 0, communicating: 693_685, both: 0 });
+    assert_eq!((sender.computing, sender.both), (1_000_000, 0));
+    assert_eq!(shares(&goal("calc 900 cpu 1"))[1].both, 0);
+    let hidden = Shares { computing: 1_500_000, communicating: 693_685, both: 500_000 };
+    assert_eq!(shares(&goal("calc 1500 cpu 1"))[1], hidden);
+    // A receive that takes from any: its message is known all the same.
+    assert_eq!(shares(&goal("").replace("from 0", "from -1 tag -1"))[1].communicating, 693_685);
+}
+
+/// What is left of a schedule on spin-discrete.
+fn left(goal: &str) -> String {
+    let schedule = read(goal);
+    match run_on(schedule.clone(), "spin-discrete") {
+        Err(Failure::Stuck(stuck, _)) => stuck.describe(&schedule),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_left_is_named() {
+    // A short message is sent though nobody receives it.
+    assert_eq!(
+        left(
+            "num_ranks 2\nrank 0 {\nsend 8b to 1\nsend 8b to 1\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0\n}"
+        ),
+        "the schedule cannot finish: 2 messages without a receive, 0 receives without a message, 0 operations behind them\n\
+         rank 0: operation 1 (line 4: send 8b to 1): no receive took it\n\
+         rank 0: operation 2 (line 5: send 8b to 1 tag 3): no receive took it"
+    );
+    assert_eq!(
+        left(
+            "num_ranks 2\nrank 0 {\nr: recv 8b from 1 tag 7\nc: calc 5\nc requires r\n}\nrank 1 {\nsend 8b to 0\n}"
+        ),
+        "the schedule cannot finish: 1 message without a receive, 1 receive without a message, 1 operation behind them\n\
+         rank 0: operation 0 (line 3: recv 8b from 1 tag 7): no message came\n\
+         rank 1: operation 0 (line 8: send 8b to 0): no receive took it"
+    );
+    // Long messages wait for receives that wait for them.
+    let long = "r: recv 100000b from P\ns: send 100000b to P\nr requires s\n";
+    let both = format!(
+        "num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}",
+        long.replace('P', "1").replace("r requires s\n", "") + "r requires s\n",
+        long.replace('P', "0")
+    );
+    assert!(
+        left(&both)
+            .contains("2 messages without a receive, 0 receives without a message, 2 operations behind them")
+    );
+}
+
+#[test]
+fn a_run_that_fails_says_where() {
+    let said =
+        |goal: &str, config: ClusterConfig| match cards::run(&Rc::new(read(goal)), config, &mut |_| true) {
+            Err(Failure::Run(error)) => error,
+            other => panic!("{other:?}"),
+        };
+    let cut = "num_ranks 2\nrank 0 {\nsend 16b to 1\n}\nrank 1 {\nrecv 8b from 0\n}";
+    let Error::Program(text) = said(cut, config("spin-discrete", 2)) else { panic!("a program's error") };
+    assert!(
+        text.starts_with("rank 1: operation 0 (line 6: recv 8b from 0): a message of 16 bytes"),
+        "{text}"
+    );
+    let cycle = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}";
+    assert!(matches!(run_on(read(cycle), "qnix"), Err(Failure::Cycle(_))));
+    // A card that makes up for losses gives up; one that does not waits, and the note says why.
+    let lossy =
+        |card| ClusterConfig { faults: faults::parse("loss=1").unwrap(), ..ClusterConfig::new(2, card) };
+    let reliable = specs::load("spin-discrete", &["transport.reliable=true".to_owned()]).unwrap();
+    assert!(matches!(said(PING_PONG, lossy(reliable)), Error::Undelivered(_)));
+    let plain = specs::load("spin-discrete", &[]).unwrap();
+    let lost = cards::run(&Rc::new(read(PING_PONG)), lossy(plain), &mut |_| true);
+    let Err(Failure::Stuck(_, notes)) = lost else { panic!("{lost:?}") };
+    assert!(notes.starts_with("\n  note: of the packets, the network lost 1;"), "{notes}");
+    let long =
+        format!("num_ranks 2\nrank 0 {{\nsend {0}b to 1\n}}\nrank 1 {{\nrecv {0}b from 0\n}}", 1_u64 << 50);
+    assert!(said(&long, config("spin-discrete", 2)).to_string().contains("raise host.memory in the spec"));
+    let endless = format!("num_ranks 1\nrank 0 {{\ncalc {}\n}}", u64::MAX);
+    assert!(said(&endless, config("spin-discrete", 1)).to_string().contains("operation 0 (line 3: calc "));
+}
+
+#[test]
+fn a_run_can_be_stopped() {
+    let shape = Shape { ranks: 16, size: 1 << 22, iterations: 1, compute_ns: 0, layers: 1 };
+    let schedule = Rc::new(generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap());
+    let mut asked = Vec::new();
+    let stopped = cards::run(&schedule, config("spin-discrete", 16), &mut |done| {
+        asked.push(done);
+        asked.len() < 3
+    });
+    assert_eq!(stopped.unwrap_err(), Failure::Run(Error::Interrupted));
+    assert!(asked.len() == 3 && asked.is_sorted());
+}
+
+#[test]
+fn messages_of_one_tag_are_received_in_their_order() {
+    // Short and long ones: a receive that took another's message would be too short, or leave its own too long.
+    let sizes = [8, 100_000, 3000, 0, 40_000, 8, 100_000, 500];
+    let ends = |what: &str| {
+        sizes
+            .map(|size| format!("{what} {size}b {} 0 tag 5\n", if what == "send" { "to" } else { "from" }))
+            .concat()
+    };
+    let goal = format!(
+        "num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}",
+        ends("recv").replace("from 0", "from 1"),
+        ends("send")
+    );
+    let schedule = read(&goal);
+    for nic in all() {
+        let finished = run_on(schedule.clone(), &nic).unwrap_or_else(|error| panic!("{nic}: {error:?}"));
+        assert_eq!(finished.counts.messages, 8);
+    }
+}
+
+/// A message: from, to, tag, bytes; on which CPU either end is; whether its send waits for the operation before.
+type Message = (u32, u32, u32, u64, (u8, u8), bool);
+
+/// A schedule of messages that are all received. Receives are posted at once, and sends wait for what stands before them, so
+/// that it ends.
+fn matching(ranks: u32, messages: &[Message], any: bool) -> Schedule {
+    let mut builder = Builder::new();
+    for rank in 0..ranks {
+        let mut before = None;
+        for (from, to, tag, bytes, cpus, waits) in messages {
+            let source = if any { ANY } else { from % ranks };
+            if to % ranks == rank {
+                before = builder.push(Op::new(Kind::Recv, *bytes, source, *tag).on_cpu(cpus.1));
+            }
+            if from % ranks == rank {
+                let send =
+                    builder.push(Op::new(Kind::Send, *bytes, to % ranks, *tag).on_cpu(cpus.0)).unwrap();
+                // Not for its own message.
+                if let Some(before) = before.filter(|_| *waits && to % ranks != rank) {
+                    builder.depend(before, send, false);
+                }
+                before = Some(send);
+            }
+        }
+        builder.end_rank();
+    }
+    builder.finish()
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    /// All messages are of one size for each source and tag, so that no receive is too short.
+    #[test]
+    fn schedules_that_match_end_the_same_way_each_time(
+        ranks in 1..5_u32,
+        messages in vec((any::<u32>(), any::<u32>(), 0..3_u32, 0..4_u64, (0..3_u8, 0..3_u8), any::<bool>()), 0..24),
+        card in any::<prop::sample::Index>(),
+        any_source in any::<bool>(),
+    ) {
+        let sized: Vec<Message> = messages
+            .iter()
+            .map(|(from, to, tag, _, cpus, waits)| {
+                let bytes = [0, 100, 40_000][*tag as usize];
+                (*from, *to, *tag, bytes, *cpus, *waits)
+            })
+            .collect();
+        let schedule = matching(ranks, &sized, any_source);
+        let cards = all();
+        let nic = card.get(&cards);
+        let [first, second] = [(), ()].map(|()| run_on(schedule.clone(), nic).unwrap());
+        prop_assert_eq!(first.counts.operations, schedule.ops().len() as u64);
+        prop_assert_eq!(first.counts.messages * 2, first.counts.operations);
+        prop_assert_eq!(&first.finish_ps, &second.finish_ps);
+        prop_assert_eq!(first.spans, second.spans);
+        prop_assert_eq!(first.counts, second.counts);
+    }
+}

@@ -1,0 +1,74 @@
+//! Many small parts of a host's program that run side by side, such as the operations of a schedule.
+
+use super::Host;
+use crate::Error;
+use nicety_kernel::{Signal, describe};
+use nicety_types::Path;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+
+/// The tasks of a program: lighter than [threads](Host::spawn), since nobody waits for a single one. A clone is the same
+/// tasks.
+#[derive(Clone)]
+pub struct Tasks(Rc<Shared>);
+
+struct Shared {
+    running: Cell<u64>,
+    failed: RefCell<Option<Error>>,
+    /// The path to the end of the last one.
+    path: RefCell<Path>,
+    ended: Signal,
+}
+
+impl Tasks {
+    /// No tasks yet, of this host's program.
+    pub fn new(host: &Host) -> Tasks {
+        Tasks(Rc::new(Shared {
+            running: Cell::new(0),
+            failed: RefCell::default(),
+            path: RefCell::new(host.path_from_now()),
+            ended: Signal::new(&host.inner.sim),
+        }))
+    }
+
+    /// Starts a task at this instant, as thread number `thread` of its program, and with a path that goes on from `path`. It
+    /// shares the host's memory and card. The first one that fails ends the wait for all.
+    pub fn start<F>(&self, host: &Host, thread: u32, path: Path, task: impl FnOnce(Host) -> F)
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let Shared { running, .. } = &*self.0;
+        running.set(running.get() + 1);
+        let host = Host { inner: host.inner.clone(), thread, path: Rc::new(RefCell::new(path)) };
+        let (sim, shared, path) = (host.inner.sim.clone(), self.0.clone(), host.path.clone());
+        let task = task(host);
+        sim.spawn_with(|| async move {
+            let result = task.await;
+            shared.running.set(shared.running.get() - 1);
+            shared.path.borrow_mut().follow(&path.borrow());
+            if let Err(error) = result {
+                shared.failed.borrow_mut().get_or_insert(error);
+            }
+            if shared.running.get() == 0 || shared.failed.borrow().is_some() {
+                shared.ended.notify_all();
+            }
+        });
+    }
+
+    /// Waits until all have ended, those included that others start meanwhile. The caller's path continues that of the last.
+    ///
+    /// # Errors
+    /// The error of the first one that failed.
+    pub async fn ended(&self, host: &Host) -> Result<(), Error> {
+        let Shared { running, failed, path, ended } = &*self.0;
+        let over = || running.get() == 0 || failed.borrow().is_some();
+        let waiting = || match running.get() {
+            1 => "the end of one of its tasks".to_owned(),
+            tasks => format!("the end of {tasks} of its tasks"),
+        };
+        describe(waiting, ended.wait_until(over)).await;
+        host.path.borrow_mut().follow(&path.borrow());
+        failed.borrow_mut().take().map_or(Ok(()), Err)
+    }
+}
