@@ -21,7 +21,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +137,10 @@ def parameters(name: str) -> str:
         lines += [f"Extends {bases}; its own are {_listed(own)}.", ""]
     lines += [f"Hash of all values: `{card['hash'][:16]}`...", ""]
     order = list(_TITLES)
-    grouped = groupby(card["parameters"], key=lambda p: p["key"].rpartition(".")[0])
-    sections = {section: list(found) for section, found in grouped}
+    # Parameters of a section need not stand beside each other.
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for parameter in card["parameters"]:
+        sections.setdefault(parameter["key"].rpartition(".")[0], []).append(parameter)
     for section in sorted(sections, key=lambda name: order.index(name) if name in order else len(order)):
         found = sections[section]
         lines += [f"### {_TITLES.get(section, section)}", ""]
