@@ -296,3 +296,43 @@ def test_what_is_left_on_cards_is_told(nicety: Callable[..., Result], tmp_path: 
     path.write_text("num_ranks 2\nrank 0 {\nsend 9b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n")
     with pytest.raises(package.RunError, match=r"rank 1: operation 0 \(line 6: recv 8b from 0\): a message of 9 bytes"):
         package.run_schedule(path, nic="spin-discrete")
+
+
+def test_noise_lengthens_a_run_from_a_distribution_or_a_trace(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "calc.goal").write_text("num_ranks 2\nrank 0 {\ncalc 9000000\n}\nrank 1 {\ncalc 9000000\n}\n")
+    (tmp_path / "trace.txt").write_text("# a tenth\n0 1000\n10000 1\n")
+
+    def finish(*options: str) -> list[float]:
+        report = nicety("goal", "run", "calc.goal", "--json", *options).json()
+        assert ("noise" in report) == ("seed" in report) == ("--noise" in options)
+        found: list[float] = report["finish_ns"]
+        return found
+
+    assert finish() == [9e6, 9e6]
+    for noise in ("10us,1us", "10us,1us,fixed", "trace.txt"):
+        ends = finish("--noise", noise)
+        assert ends[0] != ends[1]
+        assert all(abs(end - 10e6) < 5e5 for end in ends), noise
+        assert finish("--noise", noise, "--threads", "2") == ends
+        assert finish("--noise", noise, "--seed", "2") != ends
+    assert finish("--noise", "10us,1us,rank=1")[0] == 9e6
+    assert ", noise trace.txt\n" in nicety("goal", "run", "calc.goal", "--noise", "trace.txt").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (["--noise", "1ms"], "noise 1ms: cannot read it (No such file or directory"),
+        (["--noise", "bad.txt"], "noise bad.txt: line 2: 'x' is no time in ns"),
+        (["--noise", "1ms,2ms"], "noise '1ms,2ms': the duration is not shorter than the period"),
+        (["--noise", "1ms,1us,rank=2"], "noise on rank 2: the schedule has ranks 0 to 1"),
+        (["--noise", "1ms,1us", "--compat", "loggopsim"], "noise: this is by nicety's own rules; leave compat out"),
+    ],
+)
+def test_noise_that_cannot_be_is_refused(
+    options: list[str], wrong: str, nicety: Callable[..., Result], ping: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.txt").write_text("1 1\nx 3\n")
+    done = nicety("goal", "run", ping, *options)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"nicety: {wrong}")

@@ -196,7 +196,8 @@ def _network(report: ScheduleReport) -> str:
         return ", ".join([report["nic"], *circumstances(report["manifest"]), f"seed {report['manifest']['seed']}"])
     parameters = ", ".join(f"{name} {value}" for name, value in zip("LogGOS", _values(report), strict=True))
     rules = ", by the rules of LogGOPSim" if "compat" in report else ""
-    return f"LogGOPS, {parameters}{rules}"
+    noise = f", noise {report['noise']}" if "noise" in report else ""
+    return f"LogGOPS, {parameters}{rules}{noise}"
 
 
 def _values(report: ScheduleReport | CompareReport) -> list[object]:

@@ -43,7 +43,7 @@ pub(crate) fn unreadable(path: &str, error: &io::Error) -> Error {
 }
 
 /// An error of the system without its number.
-fn said(error: &io::Error) -> String {
+pub(crate) fn said(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -2025,8 +2025,10 @@ class ScheduleReport(TypedDict):
         computing_ns: Of a run on cards: how long each host computed.
         manifest: What reproduces a run on cards.
         nic: The card, on which every message was executed.
+        noise: Background noise on the hosts' CPUs by LogGOPS, as given, if it was.
         overlapped_ns: How long each host did both at once.
         parameters: The parameters of LogGOPS, as given.
+        seed: The seed of the noise.
         stages: The critical path to the end of the last host, if it was asked for: its stages add up to the latest
             finish.
         unexecuted: Operations that never were: by LogGOPSim's rules those that wait for each other, or for the end of a
@@ -2049,8 +2051,10 @@ class ScheduleReport(TypedDict):
     computing_ns: NotRequired[list[float]]
     manifest: NotRequired[ScheduleManifest]
     nic: NotRequired[str]
+    noise: NotRequired[str]
     overlapped_ns: NotRequired[list[float]]
     parameters: NotRequired[LogGopsParameters]
+    seed: NotRequired[int]
     stages: NotRequired[list[Stage]]
     unexecuted: NotRequired[int]
 

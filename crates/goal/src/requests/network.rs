@@ -1,13 +1,16 @@
 //! Networks of runs: LogGOPS with its parameters, or cards of hosts that are joined somehow.
 
-use crate::loggops::Parameters;
+use crate::file::said;
+use crate::loggops::{self, Intervals, Parameters};
 use nicety::cards::Card;
 use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::{ClusterConfig, Environment, Error, Noise, Topology, faults, flow};
+use nicety_host::NoiseTrace;
 use nicety_spec::units::{parse_gap, parse_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// The network of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -149,14 +152,12 @@ pub struct OnCards {
     pub seed: u64,
 }
 
-/// The fields of [`OnCards`], with the options of the command line.
-pub(super) const ON_CARDS: [(&str, &str); 6] = [
+/// The fields of [`OnCards`] that LogGOPS has not, with the options of the command line.
+pub(super) const ON_CARDS: [(&str, &str); 4] = [
     ("overrides", "--set"),
     ("topology", "--topology"),
     ("flow_control", "--flow-control"),
-    ("noise", "--noise"),
     ("faults", "--faults"),
-    ("seed", "--seed"),
 ];
 
 /// The inputs that reproduce a run on cards.
@@ -198,6 +199,34 @@ impl OnCards {
         let topology: Topology = self.topology.as_deref().unwrap_or_else(usual).parse()?;
         topology.check(ranks as usize, switch).map_err(|error| Error::Input(error.of_options(false)))?;
         Ok(topology)
+    }
+
+    /// The noise of a run by LogGOPS: as on cards, or a file with a trace.
+    ///
+    /// # Errors
+    /// It is neither; it is on a rank that there is not.
+    pub(super) fn loggops_noise(&self, ranks: u32) -> Result<Option<loggops::Noise>, Error> {
+        let Some(text) = &self.noise else { return Ok(None) };
+        let (intervals, rank) = if text.contains(',') {
+            let Noise { spec, rank } = text.parse()?;
+            (Intervals::Drawn(spec), rank)
+        } else {
+            let wrong = |why: String| Error::Input(format!("noise {text}: {why}"));
+            let content = std::fs::read_to_string(text).map_err(|error| {
+                wrong(format!(
+                    "cannot read it ({}); write PERIOD,DURATION, as in 1ms,25us, or name a trace",
+                    said(&error)
+                ))
+            })?;
+            let trace = NoiseTrace::parse(&content).map_err(|error| wrong(error.to_string()))?;
+            (Intervals::Recorded(Arc::new(trace)), None)
+        };
+        match rank {
+            Some(rank) if rank >= ranks => {
+                Err(Error::Input(format!("noise on rank {rank}: the schedule has ranks 0 to {}", ranks - 1)))
+            }
+            _ => Ok(Some(loggops::Noise { intervals, rank, seed: self.seed })),
+        }
     }
 
     /// The cluster of a run.

@@ -88,6 +88,12 @@ pub struct Report {
     /// The simulator whose rules were followed, if not nicety's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Compat>,
+    /// Background noise on the hosts' CPUs by LogGOPS, as given, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<String>,
+    /// The seed of the noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards.
     pub threads: u32,
     /// Ranks.
@@ -181,13 +187,22 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     if threads == 0 || threads > MOST_THREADS {
         return Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}")));
     }
+    let noise = request.cards.loggops_noise(schedule.ranks())?;
+    if noise.is_some() && rules == Rules::LogGopSim {
+        return Err(Error::Input("noise: this is by nicety's own rules; leave compat out".to_owned()));
+    }
     let tell = &mut |done| tell(environment, done, total);
-    let finished = loggops::run_in_threads(&schedule, &parameters, rules, threads, tell)
-        .map_err(|failure| explained(failure, &request.file, &schedule))?;
+    let finished = match &noise {
+        None => loggops::run_in_threads(&schedule, &parameters, rules, threads, tell),
+        Some(_) => loggops::run_with_noise(&schedule, &parameters, noise.as_ref(), threads, tell),
+    }
+    .map_err(|failure| explained(failure, &request.file, &schedule))?;
     let counts = finished.counts;
     Ok(Report {
         parameters: Some(request.parameters.clone()),
         compat: request.compat,
+        seed: noise.is_some().then_some(request.cards.seed),
+        noise: request.cards.noise.clone(),
         threads: threads.min(schedule.ranks()),
         unexecuted: (total > counts.operations).then(|| total - counts.operations),
         ..Report::of(&request.file, Network::Loggops, &finished.finish_ps, counts)
@@ -232,6 +247,8 @@ impl Report {
             nic: None,
             manifest: None,
             compat: None,
+            noise: None,
+            seed: None,
             threads: 1,
             ranks: finish_ps.len() as u32,
             events: counts.operations + counts.messages,
