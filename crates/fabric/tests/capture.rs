@@ -273,3 +273,23 @@ fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
     // In the order in which they went out, among the packets.
     assert!(frames.windows(2).all(|pair| pair[0].time < pair[1].time));
 }
+
+#[test]
+fn a_pause_is_repeated_as_long_as_packets_leave() {
+    let mut spec = SPIN;
+    spec.link.buffer = 2;
+    // Half a pause is 200 ns, and a packet leaves every 819 ns: the pause for 16 of them is repeated some 60 times.
+    let pause = PauseSpec { quanta: 312, xoff: Some(20 * 4096), xon: Some(4 * 4096), ..PauseSpec::default() };
+    let buffering = Buffering { size: Some(1 << 20), ..Buffering::default() };
+    let mut net = Net::flowing("star", 2, 1, &spec, FlowControl::Pfc(buffering, pause));
+    capture(&mut net, &Faults::default(), MEMORY);
+    net.sends(0, &(0..60).map(|k| Send { message: k, ..send(1, 4096, 0) }).collect::<Vec<_>>());
+    net.serves(1, ps(819_200));
+    let _ = net.try_run();
+    let links = net.network.captured();
+    let back = links.iter().find(|link| (link.from, link.to) == (Place::Switch(0), Place::Host(0))).unwrap();
+    let said: Vec<_> = (0..back.len()).filter_map(|number| back.packet(number).pause).collect();
+    let begun = said.iter().position(|pause| *pause == Pause::Resume).unwrap();
+    assert!(begun > 50, "{said:?}");
+    assert!(!said.contains(&Pause::UntilResumed), "{said:?}");
+}

@@ -295,6 +295,8 @@ fn a_card_with_a_full_buffer_drops_what_comes_or_pauses_its_switch() {
     let (card, received, causes) = run(pausing(1 << 20, PauseSpec::default()));
     assert_eq!((card.dropped_packets, received, causes.len()), (0, 30, 0));
     assert!(card.pauses_sent > 10);
+    // The packet without a slot begins the pause, and one more had begun.
+    assert_eq!(card.peak_bytes, 2 * BYTES);
 }
 
 /// A ring of four switches with a host each, which sends to the one opposite.

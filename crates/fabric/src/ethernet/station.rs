@@ -140,7 +140,8 @@ impl Station {
             self.transmit.meter(bytes, state.slots_used);
             return self.came.notify_one();
         }
-        if state.slots_used < self.slots && state.waiting.is_empty() {
+        // None waits while a slot is free.
+        if state.slots_used < self.slots {
             state.take_slot(packet);
             self.transmit.meter(bytes, state.slots_used);
             return self.came.notify_one();
