@@ -125,7 +125,7 @@ def test_a_benchmark_has_a_peer(nicety: Callable) -> None:
     for breakdown in (False, True):
         figure = report_figure(report, breakdown=breakdown)
         texts = [figure.get_suptitle(), *(text.get_text() for axes in figure.axes for text in axes.texts)]
-        assert any("the other hosts have spin-integrated" in text for text in texts), texts
+        assert any("the other hosts have card spin-integrated" in text for text in texts), texts
     refused = nicety("bench", "bandwidth", "--nic", "spin-discrete", "--peer", "nfp-4000")
     assert refused.status == 2
     assert refused.stderr.startswith(

@@ -66,6 +66,9 @@ impl<'e, R> Points<'e, R> {
                 let (kind, text) = (error.python(), error.to_string());
                 self.error.get_or_insert(error.inside(&point));
                 self.failed.push(FailedPoint { point, kind, text });
+                if self.interrupted {
+                    return;
+                }
             }
         }
         self.done += 1;
@@ -123,6 +126,6 @@ mod tests {
     fn nothing_is_measured_behind_an_interrupt() {
         let Outcome { found, told } = measured(vec![Ok(0), Err(Error::Interrupted), Ok(2)]);
         let failed = vec!["point 1: KeyboardInterrupt: interrupted".to_owned()];
-        assert_eq!((found, told), (Ok((vec![0], failed)), vec![0, 1, 2]));
+        assert_eq!((found, told), (Ok((vec![0], failed)), vec![0, 1]));
     }
 }

@@ -135,9 +135,10 @@ class _Command:
         self._context = typer.Context(root, info_name="nicety")
         rest = list(words)
         while hasattr(self._command, "list_commands"):
-            names = self._command.list_commands(self._context)
+            # No study runs studies.
+            names = [name for name in self._command.list_commands(self._context) if name != "sweep"]
             word = rest.pop(0) if rest else ""
-            inner = self._command.get_command(self._context, word)
+            inner = self._command.get_command(self._context, word) if word in names else None
             if inner is None:
                 what = f"there is no command {word!r}" if word else "this names no command"
                 raise _Wrong(["run"], f"{what}; write one of {', '.join(names)}{meant(word, names)}")
