@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import nicety
-from nicety.bench.sockets import socket_figure, socket_html, socket_text, sweeps
+from nicety.bench.sockets import socket_figure, socket_html, socket_tables, socket_text, sweeps
 
 Command = Callable[..., Any]
 SHORT: dict[str, Any] = {"nics": ["niagara2-niu", "niagara2-neptune"], "warmup": "1ms", "duration": "1ms"}
@@ -80,3 +80,18 @@ def test_mistakes_are_named(command: Command, arguments: list[str], expected: st
     assert done.status == 2
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_row_whose_neighbours_failed_has_a_table() -> None:
+    report = nicety.bench_stream(nics=["niagara2-niu"], connections=[1, 2], cpus=[8], warmup="1ms", duration="2ms")
+    titles = [title for title, _ in socket_tables(report)]
+    assert titles == ["niagara2-niu: 65536 B a call, 64 CPUs", "niagara2-niu: 65536 B a call, 32 connections"]
+    text = socket_text(report)
+    assert sum(line.split()[:1] == ["8"] for line in text.splitlines()) == 1
+
+
+def test_few_requests_are_told() -> None:
+    report = nicety.bench_request_response(nics=["niagara2-niu"], connections=[1], warmup="1ms", duration="1ms")
+    requests = report["rows"][0]["requests"]
+    assert requests < 10
+    assert f"1 connections: {requests} requests are few; write a longer --duration" in socket_text(report)

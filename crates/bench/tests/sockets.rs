@@ -111,7 +111,7 @@ fn what_cannot_be_measured_is_refused() {
         (StreamRequest { connections: Some(vec![0]), ..base() }, "--connections is 1 to 10000, not 0"),
         (StreamRequest { connections: Some(vec![]), ..base() }, "--connections: no number named"),
         (StreamRequest { io_sizes: Some(vec![1 << 25]), ..base() }, "--io-sizes is 1 to 16777216"),
-        (StreamRequest { cpus: Some(vec![65]), ..base() }, "threads.cpus"),
+        (StreamRequest { cpus: Some(vec![65]), ..base() }, "--cpus 65: expected a whole number from 1 to 64"),
         (StreamRequest { duration: "0 ns".into(), ..base() }, "nothing would be measured"),
         (StreamRequest { warmup: "soon".into(), ..base() }, "--warmup: "),
         (StreamRequest { topology: Some("torus:4".into()), ..base() }, "write --topology torus:2x1x1"),

@@ -81,9 +81,19 @@ def socket_text(report: StreamReport | ExchangeReport) -> str:
     return "\n".join(lines) + "\n"
 
 
+_FEW = 10
+"""Requests below which the figures say little."""
+
+
 def _late(report: ExchangeReport) -> list[str]:
-    """Where requests that no figure has took longer than those that all figures have."""
-    return [
+    """Where few requests were measured, and where one that no figure has took longer than all of them."""
+    few = [
+        f"# {row['nic']}, {row['connections']} connections: {row['requests']} requests are few; "
+        "write a longer --duration"
+        for row in report["rows"]
+        if row["requests"] < _FEW
+    ]
+    return few + [
         f"# {row['nic']}, {row['connections']} connections: {row['late_requests']} requests had no reply at the end; "
         f"one of them took {fixed(row['late_max_ns'] / 1e3, 2)} us, and is in none of the figures"
         for row in report["rows"]
@@ -142,6 +152,14 @@ def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]
                 along.sort(key=lambda row: row[axis])
                 rest = ", ".join(f"{base[other]} {_NAMES[other]}" for other in others)
                 found.append((f"{nic}: {rest}", axis, along))
+        # Of an axis whose other points failed there is one row.
+        shown = [id(row) for _, _, along in found for row in along]
+        for axis in _AXES:
+            alone = [row for row in own if id(row) not in shown and row[axis] != base[axis]]
+            if alone:
+                rest = ", ".join(f"{alone[0][other]} {_NAMES[other]}" for other in _AXES if other != axis)
+                found.append((f"{nic}: {rest}", axis, alone))
+                shown += [id(row) for row in alone]
     return found
 
 

@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from nicety.errors import InputError
 from nicety.show.axes import RC, empty_figure, size_text, time_unit
+from nicety.show.circumstances import circumstances
 from nicety.show.columns import merged_order
 from nicety.show.lines import COLOURS
 
@@ -164,8 +165,7 @@ def stages_figure(report: Mapping[str, Any]) -> Figure:
     title = "Where the time of a message goes"
     if len(shown) < len(sizes):
         title += f": {len(shown)} of {len(sizes)} sizes"
-    if "peer" in report["manifest"]:
-        title += f"; the other hosts have {report['manifest']['peer']['nic']}"
+    title = "; ".join([title, *circumstances(report["manifest"])])
     return stacked_bars({_bytes_text(size): panels[size] for size in shown}, title=title)
 
 

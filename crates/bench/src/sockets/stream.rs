@@ -51,7 +51,10 @@ pub fn run(request: &StreamRequest, environment: &Environment<'_>) -> Result<Rep
     for (number, cpus) in
         (0..resolved.cards.len()).flat_map(|n| request.cpus.iter().flatten().map(move |c| (n, *c)))
     {
-        setup::with_cpus(&request.nics[number], &request.overrides, cpus)?;
+        setup::with_cpus(&request.nics[number], &request.overrides, cpus).map_err(|error| match error {
+            Error::Input(text) => Error::Input(text.replace("--set threads.cpus=", "--cpus ")),
+            error => error,
+        })?;
     }
     let mut points = Points::new(environment.progress, total);
     for (number, (nic, _)) in resolved.cards.iter().enumerate() {
