@@ -81,8 +81,8 @@ def socket_text(report: StreamReport | ExchangeReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-_FEW = 10
-"""Requests below which the figures say little."""
+_FEW = 3
+"""Requests of a connection below which the figures say little."""
 
 
 def _late(report: ExchangeReport) -> list[str]:
@@ -91,7 +91,7 @@ def _late(report: ExchangeReport) -> list[str]:
         f"# {row['nic']}, {row['connections']} connections: {row['requests']} requests are few; "
         "write a longer --duration"
         for row in report["rows"]
-        if row["requests"] < _FEW
+        if row["requests"] < _FEW * row["connections"]
     ]
     return few + [
         f"# {row['nic']}, {row['connections']} connections: {row['late_requests']} requests had no reply at the end; "
