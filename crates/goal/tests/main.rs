@@ -3,7 +3,9 @@
 mod binary;
 mod cards;
 mod crowds;
+mod damage;
 mod files;
+mod memory;
 mod noise;
 mod patterns;
 mod reference;

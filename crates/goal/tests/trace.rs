@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const WORLD: &str = "0,RANK,RANKS";
 
 /// Calls of a rank at times that are one microsecond apart, in a trace.
-fn traced(rank: u32, ranks: u32, calls: &[&str]) -> String {
+pub fn traced(rank: u32, ranks: u32, calls: &[&str]) -> String {
     let mut text = "# a comment\n\nMPI_Init:-:1:2:10\n".to_owned();
     let mut now = 10;
     for call in calls {
@@ -318,11 +318,11 @@ fn ranks_that_do_not_agree_on_collective_calls_are_told() {
 }
 
 /// Programs of any ranks, whose messages match: each call is of all ranks.
-fn any_calls() -> impl Strategy<Value = (u32, Vec<u32>)> {
+pub fn any_calls() -> impl Strategy<Value = (u32, Vec<u32>)> {
     (1..7_u32, vec(any::<u32>(), 0..12))
 }
 
-fn program(ranks: u32, rank: u32, choices: &[u32]) -> Vec<String> {
+pub fn program(ranks: u32, rank: u32, choices: &[u32]) -> Vec<String> {
     let mut calls = Vec::new();
     for choice in choices {
         let of_all = collectives(ranks);
