@@ -76,9 +76,10 @@ test: setup ## all tests
 	$(PYTEST)
 
 .PHONY: bench
-bench: setup ## measure nicety itself: events, instructions and handlers a second, and calls from Python
+bench: setup ## measure nicety itself: events, instructions and handlers a second, calls from Python; and SimGrid beside it
 	$(CARGO) bench --workspace --locked
 	$(BIN)/python crates/python/benches/calls.py
+	$(BIN)/python crates/python/benches/simgrid.py
 
 .PHONY: soak
 soak: setup ## the randomised tests, for long
