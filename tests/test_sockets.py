@@ -299,3 +299,54 @@ def test_a_connect_that_no_backlog_has_room_for_is_tried_again_and_ends(nic: str
     assert took == pytest.approx(seconds * 1e9, rel=1e-3)
     # SYNs are at 0, 1, 3 and 7 s.
     assert 5e9 < later < 20e9
+
+
+def test_port_0_is_a_free_one() -> None:
+    async def main(host: nicety.Host) -> object:
+        ports = []
+        for kind in (host.socket.stream, host.socket.stream, host.socket.datagram):
+            socket = kind()
+            await socket.bind(0)
+            ports.append(socket.address)
+        listener = host.socket.stream()
+        await listener.bind(0)
+        await listener.listen()
+        await host.barrier()
+        own = listener.address
+        if host.rank == 0:
+            client = host.socket.stream()
+            # Of all ports that are taken there, none is this one.
+            return ports, own, await number_of(client.connect(1, 2))
+        return ports, own, ""
+
+    run = nicety.Cluster(2, NIC).run(main)
+    for rank, (ports, own, refused) in run.results.items():
+        numbers = [port for _, port in [*ports, own]]
+        assert {address for address, _ in [*ports, own]} == {f"10.0.0.{rank + 1}"}
+        assert min(numbers) >= 49152
+        assert len({numbers[0], numbers[1], numbers[3]}) == 3
+        assert refused == ("ECONNREFUSED" if rank == 0 else "")
+
+
+def test_a_failed_host_is_named_where_a_socket_waits_for_it() -> None:
+    async def server(host: nicety.Host) -> None:
+        listener = host.socket.stream()
+        await listener.bind(80)
+        await listener.listen()
+        await host.barrier()
+        peer = await listener.accept()
+        await peer.recv(100)
+        await peer.recv(100)
+
+    async def client(host: nicety.Host) -> None:
+        await host.barrier()
+        socket = host.socket.stream()
+        await socket.connect(0, 80)
+        await socket.send(b"a")
+        await host.compute(ns=100_000_000)
+        await socket.send(b"b")
+        await host.compute(ns=100_000_000)
+
+    with pytest.raises(nicety.Deadlock, match="\n  note: hosts.1 is down from 50 ms on; [0-9]+ packets were lost") as error:
+        nicety.Cluster(2, NIC, faults="fail=hosts.1@50ms").run({0: server, 1: client})
+    assert "a card of this design" not in str(error.value)

@@ -62,10 +62,10 @@ class _Socket:
         return self._calls.ends(self._number)[0]
 
     def bind(self, port: int) -> Awaitable[None]:
-        """Give it a port.
+        """Give it a port; with 0 a free one, which is in `address`.
 
         Raises:
-            OSError: EADDRINUSE; EINVAL for port 0, and for a socket that has a port or is connected; EBADF.
+            OSError: EADDRINUSE; EADDRNOTAVAIL where no port is free; EINVAL for a socket that has a port or is connected; EBADF.
         """
         return self._calls.bind(self._number, port)
 

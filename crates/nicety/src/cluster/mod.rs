@@ -492,7 +492,8 @@ impl Cluster {
         })
     }
 
-    /// The effects of faults and full buffers on packets so far, if cards do not use reliable transport; empty if there are none.
+    /// The effects of faults and full buffers on packets so far; only those of failed links and nodes, if cards send again.
+    /// Empty if there are none.
     pub fn fault_notes(&self) -> String {
         undelivered::notes(&self.network, &self.cards)
     }
@@ -516,6 +517,7 @@ impl Cluster {
             },
             Error::Program(text) => Error::HandlerTrap(because(&text)),
             Error::Input(text) => Error::Input(because(&text)),
+            Error::System { name, text } => Error::System { name, text: text + &self.fault_notes() },
             Error::TimedOut(text) if failures.is_empty() => Error::TimedOut(because(&text)),
             Error::TimedOut(text) => Error::HandlerTrap(because(&text)),
             other => other,

@@ -160,10 +160,11 @@ impl Causes {
 
 const DAMAGED: &str = "damaged";
 
-/// The effects of faults and full buffers, as notes on a run that ended badly for another reason.
+/// The effects of faults and full buffers, as notes on a run that ended badly for another reason. Where cards send again, only
+/// failed links and nodes are named.
 pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     if reliable(cards) == Some(true) {
-        return String::new();
+        return failures_note(network);
     }
     let faults = network.statistics().faults;
     let sum = |of: fn(&FaultStatistics) -> u64| faults.iter().map(of).sum::<u64>();
@@ -194,6 +195,21 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
         happened.join(", "),
         listed(&lines)
     )
+}
+
+/// The failed links and nodes that lost packets, which no card makes up for; empty if there are none.
+fn failures_note(network: &Network) -> String {
+    let mut causes = Causes::default();
+    for (from, to, cause, times) in network.causes() {
+        if cause.is_failure() {
+            causes.add(from, to, cause, times);
+        }
+    }
+    let lost = causes
+        .0
+        .iter()
+        .map(|(text, _, times)| format!("\n  note: {text}; {} lost", counted(*times, "packet", true)));
+    lost.collect()
 }
 
 /// Whether the cards send packets again that the network lost; none if their design never does.

@@ -51,6 +51,17 @@ impl Stack {
         Ok(id)
     }
 
+    /// An ephemeral port that no listener, no connection and nothing else of TCP has.
+    ///
+    /// # Errors
+    /// [`Error::AddressNotAvailable`] where none is left.
+    pub fn free_port(&mut self, taken: impl Fn(u16) -> bool) -> Result<u16, Error> {
+        let in_use = |stack: &Stack, port| {
+            stack.ports.contains_key(&port) || stack.flows.keys().any(|flow| flow.0 == port)
+        };
+        self.ephemeral(|stack, port| !taken(port) && !in_use(stack, port))
+    }
+
     /// The next ephemeral port that is free.
     pub(super) fn ephemeral(&mut self, free: impl Fn(&Stack, u16) -> bool) -> Result<u16, Error> {
         for _ in EPHEMERAL..=u16::MAX {

@@ -159,10 +159,10 @@ impl Sockets {
         self.net.socket_work(thread, path).await;
     }
 
-    /// Gives a socket a port.
+    /// Gives a socket a port; a free one for port 0.
     ///
     /// # Errors
-    /// `EADDRINUSE`; `EINVAL` for port 0 and for a socket that has a port or is connected; `EBADF`.
+    /// `EADDRINUSE`; `EADDRNOTAVAIL` where no port is free; `EINVAL` for a socket that has a port or is connected; `EBADF`.
     pub async fn bind(
         &self,
         program: u32,
@@ -172,19 +172,21 @@ impl Sockets {
     ) -> Result<(), SocketError> {
         let call = self.net.programs.enter(program);
         self.call(call.thread(), path).await;
-        if port == 0 {
-            return Err(Error::Invalid.into());
-        }
         let file = match self.file(socket)? {
             File::Fresh(None, options) => {
                 let bound: BTreeSet<u16> = self.bound.borrow().values().copied().collect();
-                if port == PORT || bound.contains(&port) {
-                    return Err(Error::AddressInUse.into());
-                }
+                let taken = |port| port == PORT || bound.contains(&port);
+                let port = match port {
+                    0 => self.net.stack.borrow_mut().free_port(taken)?,
+                    port if taken(port) => return Err(Error::AddressInUse.into()),
+                    port => port,
+                };
                 self.bound.borrow_mut().insert(socket, port);
                 File::Fresh(Some(port), options)
             }
-            File::Datagram(None) => File::Datagram(Some(Datagram::bind(&self.net, Some(port))?)),
+            File::Datagram(None) => {
+                File::Datagram(Some(Datagram::bind(&self.net, (port != 0).then_some(port))?))
+            }
             _ => return Err(Error::Invalid.into()),
         };
         self.files.borrow_mut().insert(socket, file);
