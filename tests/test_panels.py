@@ -11,6 +11,7 @@ import pytest
 import nicety as package
 from nicety.bench.line_rate import line_rate_figure
 from nicety.show.axes import empty_figure, value_axis
+from nicety.show.ranks import PARTS, RankTimes, ranks_figure
 from nicety.usecases import Accumulate, Broadcast, Matching, Overlap, run_usecase
 from nicety.usecases.report import report_text, usecase_figure
 
@@ -127,3 +128,18 @@ def test_cards_with_other_budgets_have_lines_of_their_own(tmp_path: Path) -> Non
         "spin-discrete: time between packets, times 4 HPUs",
         "other: time between packets, times 8 HPUs",
     ]
+
+
+def test_ranks_of_all_cards_have_one_scale_of_time_so_that_the_faster_ends_earlier() -> None:
+    def times(end_ns: float) -> RankTimes:
+        return RankTimes({part: [end_ns / 4, end_ns / 4] for part in PARTS}, end_ns)
+
+    figure = ranks_figure({"slow": times(20_000_000), "fast": times(5_000_000)}, title="both")
+    figure.draw_without_rendering()
+    assert [axes.get_ylim() for axes in figure.axes] == [(0, 20), (0, 20)]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["Time (ms)", "Time (ms)"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["slow: 20.000 ms", "fast: 5.000 ms"]
+    highest = [max(patch.get_data().values.max() for patch in axes.patches) for axes in figure.axes]
+    assert highest == [20, 5]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels() if text.get_visible()] == []
+    ranks_figure({"none": RankTimes({part: [0.0] for part in PARTS}, 0.0)}, title="nothing").draw_without_rendering()

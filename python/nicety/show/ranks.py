@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from nicety.show.axes import RC, time_unit
 from nicety.show.bars import hatch
+from nicety.show.columns import fixed
 from nicety.show.lines import COLOURS
 
 if TYPE_CHECKING:
@@ -30,17 +31,22 @@ class RankTimes:
 
 
 def ranks_figure(runs: Mapping[str, RankTimes], *, title: str) -> Figure:
-    """The time of each rank, in parts: axes for each run.
+    """The time of each rank, in parts: axes for each run, all with one scale of time.
 
     Args:
         runs: by what they are called.
         title: above the picture.
     """
+    last_ns = max(times.end_ns for times in runs.values())
+    scale, unit = time_unit(last_ns)
     with mpl.rc_context(RC):
         figure = Figure(figsize=(9.0, 0.9 + 2.2 * len(runs)), layout="constrained")
-        panels = figure.subplots(len(runs), 1, squeeze=False)[:, 0]
+        panels = figure.subplots(len(runs), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
         for axes, (name, times) in zip(panels, runs.items(), strict=True):
-            _draw(axes, name, times)
+            _draw(axes, times, scale)
+            axes.set_ylabel(f"Time ({unit})")
+            axes.set_title(f"{name}: {fixed(times.end_ns / scale)} {unit}", loc="left", fontsize=9)
+        panels[0].set_ylim(0, last_ns / scale or 1)
         panels[-1].set_xlabel("Rank")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
@@ -48,8 +54,7 @@ def ranks_figure(runs: Mapping[str, RankTimes], *, title: str) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, name: str, times: RankTimes) -> None:
-    scale, unit = time_unit(times.end_ns)
+def _draw(axes: Axes, times: RankTimes, scale: float) -> None:
     ranks = len(next(iter(times.parts.values())))
     edges = [rank - 0.5 for rank in range(ranks + 1)]
     below = [0.0] * ranks
@@ -68,8 +73,5 @@ def _draw(axes: Axes, name: str, times: RankTimes) -> None:
         )
         below = above
     axes.set_xlim(-0.5, ranks - 0.5)
-    axes.set_ylim(0, times.end_ns / scale or 1)
     axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.set_ylabel(f"Time ({unit})")
-    axes.set_title(name, loc="left", fontsize=9)
