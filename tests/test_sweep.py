@@ -122,7 +122,8 @@ def test_results_become_one_table_and_a_failed_point_a_row_of_it() -> None:
             square, {"x": [2, 3, 4]}, options={"y": 7}, executor=threads, progress=lambda *done: seen.append(done)
         )
         assert threads.submit(int).result() == 0, "it stays open"
-    assert found.table.columns == ["point", "x", "status", "error", "square", "y"]
+    assert found.table.columns == ["point", "x", "y", "status", "error", "square"]
+    assert found.table.column("y") == [7, 7, 7], "also of the point that failed"
     assert found.table.column("square") == [4, None, 16]
     assert found.table.column("status") == ["done", "failed", "done"]
     assert found.table.column("error") == [None, "ValueError: three is odd", None]
@@ -181,7 +182,12 @@ def test_what_is_done_is_not_run_again_and_what_failed_is(tmp_path: Path) -> Non
     second = again(1, 2, 3)
     assert (second.done, second.before, called()) == (3, 1, ["2", "3", "good"])
     assert pl.read_parquet(folder / "table.parquet")["value"].to_list() == [1, 2, 3]
-    assert (folder / "table.csv").read_text().splitlines()[1:] == ["0,1,done,,1", "1,2,done,,2", "2,3,done,,3"]
+    assert (folder / "table.csv").read_text().splitlines() == [
+        "point,x,folder,status,error,value",
+        f"0,1,{calls},done,,1",
+        f"1,2,{calls},done,,2",
+        f"2,3,{calls},done,,3",
+    ]
     # What is damaged is no result.
     for path in (folder / "points").iterdir():
         path.write_bytes(path.read_bytes()[:-1])
@@ -248,6 +254,8 @@ def test_a_study_runs_its_command_at_every_point(nicety: Callable[..., Result], 
     }
     table = pl.read_parquet(tmp_path / "small/table.parquet")
     assert table["size_bytes"].to_list() == [8, 8, 4096, 4096] * 2
+    assert table.columns[:7] == ["point", "nic", "sizes", "set.link.latency", "mode", "iterations", "status"]
+    assert set(table["mode"]) == {"rdma"}, "circumstances are in the table"
     point = ["--mode", "rdma", "--nic", "spin-integrated", "--sizes", "4Ki", "--iterations", "2", "--json"]
     alone = nicety("bench", "latency", *point, "--set", "link.latency=1 us")
     (row,) = alone.json()["rows"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,14 @@ class Sweep:
         outcomes: of each of them; None where it has not run.
         before: how many of them had run before.
         folder: where they are kept, if they are.
+        options: what is the same at all points.
     """
 
     points: Sequence[Point]
     outcomes: Sequence[Outcome | None]
     before: int = 0
     folder: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
@@ -46,12 +48,13 @@ class Sweep:
     def table(self) -> Table:
         """The rows of all points.
 
-        Columns are `point`, a number from 0; the grid's parameters; `status`, `done` or `failed`; `error`; and those
-        of the rows of results, named as `report_table` does. A result without rows is one. Where a row and the grid
-        have a column of one name, it is the row's.
+        Columns are `point`, a number from 0; the grid's parameters; the options, so that tables of several sweeps can
+        be put together; `status`, `done` or `failed`; `error`; and those of the rows of results, named as
+        `report_table` does. A result without rows is one. Where a row has a column of a parameter's or an option's
+        name, it is the row's.
         """
         rows = list(self._rows())
-        first = ["point", *(self.points[0].values if self.points else []), "status", "error"]
+        first = ["point", *(self.points[0].values if self.points else []), *self.options, "status", "error"]
         names = list(dict.fromkeys([*first, *(name for row in rows for name in row)]))
         return Table([(name, column([row.get(name) for row in rows])) for name in names])
 
@@ -60,7 +63,7 @@ class Sweep:
             if outcome is not None:
                 about = {"status": outcome["status"], "error": outcome.get("error")}
                 for row in rows_of(outcome.get("result", [])) or [{}]:
-                    yield {"point": number, **point.values, **about, **row}
+                    yield {"point": number, **point.values, **self.options, **about, **row}
 
     @property
     def files(self) -> list[Path]:

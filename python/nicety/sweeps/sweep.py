@@ -117,7 +117,8 @@ def run_points(
     if progress is not None:
         progress(before, len(points))
     left = {number: payloads[number] for number, outcome in enumerate(outcomes) if outcome is None}
-    result = Sweep(points, outcomes, before, store.folder if store is not None else None)
+    folder = store.folder if store is not None else None
+    result = Sweep(points, outcomes, before, folder, about["options"])
     try:
         if executor is None:
             run_locally(task, left, count, finished)
