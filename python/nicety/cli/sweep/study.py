@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from nicety.shared.checks import meant
 
 _KEYS = ("run", "options", "grid")
 _WRITES = ("json", "plot", "csv", "arrow", "trace", "trace-scale", "capture", "output", "report")
+_MOST = 2**64 - 1
+_MOST_BYTES = 16 << 20
 _EXAMPLE = 'run = "bench latency"'
 
 
@@ -60,13 +63,24 @@ def read_study(path: Path) -> Study:
         InputError: it cannot be read, or something in it cannot be; with file, line and field.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot read it ({getattr(error, 'strerror', None) or error})") from error
+    if len(content) > _MOST_BYTES:
+        raise InputError(f"{path}: a study is at most {_MOST_BYTES >> 20} MiB long")
     try:
-        return _checked(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: this is no TOML: {error}") from error
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{path}: this is no TOML: {error}") from error
+        except ValueError as error:
+            # Python reads no longer ones.
+            raise InputError(f"{path}: a number in it has too many digits") from error
+        return _checked(document)
+    except RecursionError as error:
+        raise InputError(f"{path}: lists or tables are in one another too deep") from error
     except _Wrong as wrong:
         line = _line_of(text, wrong.keys)
         field = f"{'.'.join(wrong.keys)}: " if wrong.keys else ""
@@ -150,6 +164,8 @@ class _Command:
             self._parameters |= {name.lstrip("-"): parameter for name in names}
         if "json" not in self._parameters:
             raise _Wrong(["run"], "this command has no report, of which a table could be made")
+        if "--help" in rest:
+            raise _Wrong(["run"], "--help: this runs nothing")
         for word in rest:
             name = word.lstrip("-").partition("=")[0]
             if word.startswith("-") and name in _WRITES:
@@ -169,6 +185,8 @@ class _Command:
         if parameter is None:
             command = self._context.command_path
             raise _Wrong(keys, f"{command} has no such option; it has {', '.join(known)}{meant(name, known)}")
+        if any(isinstance(each, int) and abs(each) > _MOST for each in (value if isinstance(value, list) else [value])):
+            raise _Wrong(keys, f"a number is at most {_MOST}")
         if isinstance(value, list):
             if not value or not all(type(each) in {str, int, float} for each in value):
                 raise _Wrong(keys, "a list of numbers or texts was expected")
@@ -225,20 +243,43 @@ def _is_option(parameter: Any) -> bool:
 
 
 def _line_of(text: str, keys: Sequence[str]) -> int:
-    """The line at which a key stands: the first behind the longest beginning of a document that has not got it."""
-    lines, begin = text.splitlines(keepends=True), 0
-    for end in range(1, len(lines) + 1):
-        try:
-            found: Any = tomllib.loads("".join(lines[:end]))
-        except tomllib.TOMLDecodeError:
-            continue
+    """The line of a document at which the first statement begins that has a key; 1 where there is none."""
+    table: list[str] = []
+    for line, statement in _statements(text):
+        found: Any = tomllib.loads(statement)
+        if statement.startswith("["):
+            table = []
+            while found:
+                ((name, inner),) = found.items()
+                table.append(name)
+                found = inner[0] if isinstance(inner, list) else inner
+        for name in reversed(table):
+            found = {name: found}
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None
         if found is not None:
-            break
-        begin = end
-    else:
-        return 1
-    while begin + 1 < len(lines) and lines[begin].strip().startswith(("#", "\n")) | (not lines[begin].strip()):
-        begin += 1
-    return begin + 1
+            return line
+    return 1
+
+
+_TOKEN = re.compile(
+    r"""
+    \"{3}(?:\\.|[^\\])*?\"{3,5} | '{3}.*?'{3,5} | "(?:\\.|[^"\\\n])*" | '[^'\n]*'  # strings
+    | \#[^\n]* | [\[{] | [\]}] | \n""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """The statements of a document that is TOML, each with its line: tables' names, and keys with their values."""
+    text = text.replace("\r\n", "\n") + "\n"
+    line, begin, depth = 1, 0, 0
+    for token in _TOKEN.finditer(text):
+        sign = token.group()
+        depth += (sign in "[{") - (sign in "]}")
+        if sign == "\n" and depth == 0:
+            statement = text[begin : token.end()]
+            if (content := statement.strip()) and not content.startswith("#"):
+                yield line, content
+            line += statement.count("\n")
+            begin = token.end()
