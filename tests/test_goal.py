@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -317,13 +318,29 @@ def test_noise_lengthens_a_run_from_a_distribution_or_a_trace(nicety: Callable[.
         assert finish("--noise", noise, "--seed", "2") != ends
     assert finish("--noise", "10us,1us,rank=1")[0] == 9e6
     assert ", noise trace.txt\n" in nicety("goal", "run", "calc.goal", "--noise", "trace.txt").stdout
+    assert finish("--noise", "trace.txt,rank=1") == [9e6, finish("--noise", "trace.txt")[1]]
+
+
+def test_cores_of_cards_hosts_have_the_noise_that_cpus_have_on_loggops(
+    nicety: Callable[..., Result], tmp_path: Path
+) -> None:
+    (tmp_path / "calc.goal").write_text("num_ranks 2\nrank 0 {\ncalc 9000000\n}\nrank 1 {\ncalc 9000000\n}\n")
+    (tmp_path / "trace.txt").write_text("# a tenth\n0 1000\n10000 1\n")
+    for noise in ("10us,1us", "10us,1us,fixed,rank=1", "trace.txt", "trace.txt,rank=0"):
+        options = ["goal", "run", "calc.goal", "--json", "--seed", "3", "--noise", noise]
+        by_rule, cards = nicety(*options).json(), nicety(*options, "--nic", "spin-discrete").json()
+        assert cards["finish_ns"] == by_rule["finish_ns"] != [9e6, 9e6]
+        assert cards["manifest"]["noise"] == noise
+    text = nicety("goal", "run", "calc.goal", "--nic", "qnix", "--noise", "trace.txt", "--breakdown").stdout
+    assert "noise trace.txt" in text
+    assert re.search(r"^noise +(0\.9|1\.0)\d\d$", text, re.MULTILINE), "a tenth of 10 ms"
 
 
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        (["--noise", "1ms"], "noise 1ms: cannot read it (No such file or directory"),
-        (["--noise", "bad.txt"], "noise bad.txt: line 2: 'x' is no time in ns"),
+        (["--noise", "1ms"], "noise '1ms': no duration; write PERIOD,DURATION, as in 1ms,25us"),
+        (["--noise", "bad.txt"], "noise 'bad.txt': line 2: 'x' is no time in ns"),
         (["--noise", "1ms,2ms"], "noise '1ms,2ms': the duration is not shorter than the period"),
         (["--noise", "1ms,1us,rank=2"], "noise on rank 2: the schedule has ranks 0 to 1"),
         (["--noise", "1ms,1us", "--compat", "loggopsim"], "noise: this is by nicety's own rules; leave compat out"),
@@ -333,6 +350,9 @@ def test_noise_that_cannot_be_is_refused(
     options: list[str], wrong: str, nicety: Callable[..., Result], ping: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.txt").write_text("1 1\nx 3\n")
-    done = nicety("goal", "run", ping, *options)
-    assert (done.status, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"nicety: {wrong}")
+    for nic in ([], ["--nic", "spin-discrete"]):
+        if nic and "compat" in wrong:
+            continue
+        done = nicety("goal", "run", ping, *options, *nic)
+        assert (done.status, done.stdout) == (2, "")
+        assert (wrong.replace("schedule", "cluster") if nic else wrong) in done.stderr

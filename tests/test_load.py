@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -121,6 +122,7 @@ def test_no_noise_and_a_pair_are_what_there_is_without_a_word() -> None:
         ({"pattern": "incast:99"}, ["100 nodes", "switch.ports"]),
         ({"topology": "rink"}, ["rink", "star"]),
         ({"noise": "1ms"}, ["1ms", "PERIOD,DURATION"]),
+        ({"noise": "no.txt"}, ["no.txt", "No such file", "PERIOD,DURATION"]),
         ({"noise": "25us,1ms"}, ["not shorter"]),
         ({"noise": "1,2"}, ["period", "ns"]),
         ({"noise": "1ms,25us,rank=7"}, ["rank 7", "ranks 0 to 1"]),
@@ -169,12 +171,17 @@ def test_percentiles_as_text(nicety: Callable) -> None:
     assert "messages/s      mean       min" in rate
 
 
-def test_noise_on_hosts_of_ones_own() -> None:
+def test_noise_on_hosts_of_ones_own(tmp_path: Path) -> None:
     async def program(host: package.Host) -> float:
         await host.compute(ns=990_000)
         return host.now_ns
 
     run = package.Cluster(2, NIC, noise="100us,1us,fixed,rank=1").run(program)
+    assert run.results[0] == 990_000
+    assert 999_000 <= run.results[1] <= 1_001_000
+    trace = tmp_path / "trace.txt"
+    trace.write_text("0 1000\n99999 1\n")
+    run = package.Cluster(2, NIC, noise=f"{trace},rank=1", shards=2).run(program)
     assert run.results[0] == 990_000
     assert 999_000 <= run.results[1] <= 1_001_000
     with pytest.raises(package.InputError, match="noise '1ms': no duration"):

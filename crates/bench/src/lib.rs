@@ -417,7 +417,7 @@ fn measure(
                 let cluster = ClusterConfig {
                     topology,
                     flow_control,
-                    noise,
+                    noise: noise.clone(),
                     faults: faults.clone(),
                     seed: request.seed,
                     interrupt: environment.interrupt.clone().map(Into::into),

@@ -1,8 +1,8 @@
 //! Noise lengthens what CPUs do, and nothing else.
 
 use crate::schedules::{network, read};
-use nicety_goal::loggops::{self, Intervals, Noise};
-use nicety_host::{NoiseSpec, NoiseTrace, Regularity};
+use nicety_goal::loggops::{self, Noise};
+use nicety_host::{Intervals, NoiseSpec, NoiseTrace, Regularity};
 use nicety_kernel::Rng;
 use nicety_types::{Duration, NodeId};
 use std::sync::Arc;

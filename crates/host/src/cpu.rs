@@ -2,7 +2,7 @@
 
 use crate::cache::Lines;
 use crate::memory::{Memory, MemoryError};
-use crate::noise::{Noise, NoiseSpec};
+use crate::noise::{Intervals, Noise};
 use nicety_kernel::{Permit, Pool, Sim};
 use nicety_types::{Duration, Frequency, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
 use std::ops::Range;
@@ -71,8 +71,8 @@ impl Cpus {
     /// The same cores with background noise: a program stays on its core meanwhile, and waits.
     ///
     /// # Panics
-    /// When the noise's duration is not shorter than its period.
-    pub fn with_noise(self, noise: NoiseSpec) -> Cpus {
+    /// When the duration of noise that is drawn is not shorter than its period.
+    pub fn with_noise(self, noise: &Intervals) -> Cpus {
         Cpus { noise: Some(Noise::new(&self.sim, self.spec.cores, noise)), ..self }
     }
 

@@ -30,4 +30,4 @@ pub use cpu::{Cpus, HostSpec, Work};
 pub use gpu::{GPU_ADDRESSES, Gpu, GpuSpec};
 pub use kernel::{Kernel, KernelCounters, KernelSpec, Vector};
 pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};
-pub use noise::{NoTrace, NoiseSpec, NoiseTrace, Regularity, Timeline};
+pub use noise::{Intervals, NoTrace, NoiseSpec, NoiseTrace, Regularity, Timeline};

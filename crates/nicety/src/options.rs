@@ -10,7 +10,7 @@ pub const FLOW: &str = "What keeps the buffers of switches from overflowing: `cr
     pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.";
 /// The documentation of `noise` in requests.
 pub const NOISE: &str = "Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and \
-    ,rank=N for one host.";
+    ,rank=N for one host; or a file with a trace of it.";
 /// The documentation of `faults` in requests.
 pub const FAULTS: &str = "Faults of the network: a TOML file, or a line such as \
     loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.";

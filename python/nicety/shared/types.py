@@ -22,7 +22,7 @@ class NetworkOptions(TypedDict, total=False):
             `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
-            host.
+            host; or a file with a trace of it.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
             `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
@@ -1440,7 +1440,8 @@ class ChannelOptions(TypedDict, total=False):
         iterations: Messages measured for each size.
         modes: `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
         nics: Cards to compare: names of specs, or paths of spec files.
-        noise: Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period.
+        noise: Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period; or a file with a
+            trace of it.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example managers.read=4.
         payload: Bytes that all processes move together in a run.
         processes: Numbers of processes that move the payload at once, each with a thread of the host.

@@ -110,7 +110,7 @@ struct Point<'p> {
     card: &'p Card,
     /// The compiled processes.
     elf: &'p [u8],
-    noise: Option<Noise>,
+    noise: &'p Option<Noise>,
     mode: Mode,
     direction: Direction,
     size: u64,
@@ -127,7 +127,7 @@ impl Point<'_> {
     /// A cluster for a run; `first` says whether the run is the one to be recorded.
     fn cluster(&self, seed: u64, first: bool) -> Result<Cluster, Error> {
         Cluster::new(ClusterConfig {
-            noise: self.noise,
+            noise: self.noise.clone(),
             seed,
             interrupt: self.environment.interrupt.clone().map(Into::into),
             log: self.environment.log.clone(),
@@ -181,7 +181,8 @@ pub fn run(
                 processes.iter().flat_map(|p| request.sizes.iter().map(move |s| (p, s)))
             {
                 let recorded = recorded.filter(|_| points.rows().is_empty());
-                let point = Point { request, environment, card, elf, noise, mode, direction, size, recorded };
+                let point =
+                    Point { request, environment, card, elf, noise: &noise, mode, direction, size, recorded };
                 let place = || format!("{nic}, {}, {}, {size} B", mode.name(), direction.name());
                 points.measure(place, || {
                     let row = match bandwidth {

@@ -122,7 +122,7 @@ pub struct Request {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example managers.read=4.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period.
+    /// Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period; or a file with a trace of it.
     #[serde(default)]
     #[schemars(extend("metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,

@@ -169,7 +169,7 @@ fn measure(
     let config = ClusterConfig {
         topology: resolved.topology,
         flow_control: resolved.flow_control,
-        noise: resolved.noise,
+        noise: resolved.noise.clone(),
         faults: resolved.faults.clone(),
         seed: request.seed,
         interrupt: environment.interrupt.clone().map(Into::into),

@@ -31,7 +31,7 @@ mod windows;
 
 pub use costs::{NotWhole, Parameters, Rules};
 pub use engine::Counts;
-pub use noise::{Intervals, Noise};
+pub use noise::Noise;
 pub use stuck::Stuck;
 
 use crate::check::{Cycle, find_cycle};

@@ -3,10 +3,9 @@
 //! Each CPU of each host has a stream of its own, so that noise does not depend on threads. An operation that finds its CPU in an
 //! interval of noise begins at its end; one that meets noise goes on behind it.
 
-use nicety_host::{NoiseSpec, NoiseTrace, Timeline};
+use nicety_host::{Intervals, Timeline};
 use nicety_kernel::Rng;
 use nicety_types::{Duration, NodeId, Time};
-use std::sync::Arc;
 
 /// Noise on the CPUs of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +16,6 @@ pub struct Noise {
     pub rank: Option<u32>,
     /// Of the random streams.
     pub seed: u64,
-}
-
-/// Intervals in which a CPU is taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Intervals {
-    /// Drawn from a distribution.
-    Drawn(NoiseSpec),
-    /// As in a trace, which is repeated, from a point on that is drawn for each CPU.
-    Recorded(Arc<NoiseTrace>),
 }
 
 /// The noise of the hosts of a shard, CPU by CPU.
@@ -51,24 +41,12 @@ impl<'n> Noises<'n> {
         while timelines.len() <= usize::from(cpu) {
             let rng =
                 Rng::named(self.noise.seed, NodeId(host), &format!("noise on core {}", timelines.len()));
-            timelines.push(self.noise.timeline(rng));
+            timelines.push(self.noise.intervals.timeline(rng));
         }
         let (mut now, mut left) = (Time::from_ps(now), Duration::from_ps(work));
         while !left.is_zero() && now < Time::MAX {
             now = timelines[usize::from(cpu)].work(now, &mut left, u32::MAX, |_, _, _| {});
         }
         now.ps()
-    }
-}
-
-impl Noise {
-    fn timeline(&self, mut rng: Rng) -> Timeline {
-        match &self.intervals {
-            Intervals::Drawn(spec) => Timeline::new(rng, *spec),
-            Intervals::Recorded(trace) => {
-                let offset = rng.below(trace.length_ps());
-                Timeline::recorded(trace.clone(), offset)
-            }
-        }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::costs::Costs;
 use super::engine::World;
-use super::{Intervals, Noise, Parameters, run_global, windows};
+use super::{Noise, Parameters, run_global, windows};
 use crate::schedule::{ANY, Builder, Kind, Op, Schedule};
-use nicety_host::{NoiseSpec, Regularity};
+use nicety_host::{Intervals, NoiseSpec, Regularity};
 use nicety_types::{Duration, Gap};
 use proptest::collection::vec;
 use proptest::prelude::*;

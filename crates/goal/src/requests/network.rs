@@ -1,16 +1,13 @@
 //! Networks of runs: LogGOPS with its parameters, or cards of hosts that are joined somehow.
 
-use crate::file::said;
-use crate::loggops::{self, Intervals, Parameters};
+use crate::loggops::{self, Parameters};
 use nicety::cards::Card;
 use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::{ClusterConfig, Environment, Error, Noise, Topology, faults, flow};
-use nicety_host::NoiseTrace;
 use nicety_spec::units::{parse_gap, parse_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
 
 /// The network of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -201,26 +198,13 @@ impl OnCards {
         Ok(topology)
     }
 
-    /// The noise of a run by LogGOPS: as on cards, or a file with a trace.
+    /// The noise of a run by LogGOPS.
     ///
     /// # Errors
-    /// It is neither; it is on a rank that there is not.
+    /// It is none; it is on a rank that there is not.
     pub(super) fn loggops_noise(&self, ranks: u32) -> Result<Option<loggops::Noise>, Error> {
         let Some(text) = &self.noise else { return Ok(None) };
-        let (intervals, rank) = if text.contains(',') {
-            let Noise { spec, rank } = text.parse()?;
-            (Intervals::Drawn(spec), rank)
-        } else {
-            let wrong = |why: String| Error::Input(format!("noise {text}: {why}"));
-            let content = std::fs::read_to_string(text).map_err(|error| {
-                wrong(format!(
-                    "cannot read it ({}); write PERIOD,DURATION, as in 1ms,25us, or name a trace",
-                    said(&error)
-                ))
-            })?;
-            let trace = NoiseTrace::parse(&content).map_err(|error| wrong(error.to_string()))?;
-            (Intervals::Recorded(Arc::new(trace)), None)
-        };
+        let Noise { intervals, rank } = text.parse()?;
         match rank {
             Some(rank) if rank >= ranks => {
                 Err(Error::Input(format!("noise on rank {rank}: the schedule has ranks 0 to {}", ranks - 1)))

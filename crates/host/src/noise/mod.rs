@@ -32,6 +32,31 @@ pub struct NoiseSpec {
     pub regularity: Regularity,
 }
 
+/// Intervals in which a core is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intervals {
+    /// Drawn from a distribution.
+    Drawn(NoiseSpec),
+    /// As in a trace, which is repeated, from a point on that is drawn for each core.
+    Recorded(Arc<NoiseTrace>),
+}
+
+impl Intervals {
+    /// Those of a core, by a random stream of its own.
+    ///
+    /// # Panics
+    /// When noise that is drawn leaves no time for anything else.
+    pub fn timeline(&self, mut rng: Rng) -> Timeline {
+        match self {
+            Intervals::Drawn(spec) => Timeline::new(rng, *spec),
+            Intervals::Recorded(trace) => {
+                let offset = rng.below(trace.length_ps());
+                Timeline::recorded(trace.clone(), offset)
+            }
+        }
+    }
+}
+
 /// Most intervals of noise that are processed at once, so that a run can be interrupted however much of it
 /// there is.
 const INTERVALS: u32 = 1 << 20;
@@ -53,11 +78,12 @@ pub(crate) struct Pinned<'n> {
 
 impl Noise {
     /// # Panics
-    /// When the noise leaves no time for anything else.
-    pub(crate) fn new(sim: &Sim, cores: usize, spec: NoiseSpec) -> Noise {
-        assert!(spec.duration < spec.period, "noise of {} every {}", spec.duration, spec.period);
-        let core =
-            |i| Core { timeline: Timeline::new(sim.rng(&format!("noise on core {i}")), spec), taken: false };
+    /// When noise that is drawn leaves no time for anything else.
+    pub(crate) fn new(sim: &Sim, cores: usize, intervals: &Intervals) -> Noise {
+        let core = |i| {
+            let rng = sim.rng(&format!("noise on core {i}"));
+            Core { timeline: intervals.timeline(rng), taken: false }
+        };
         Noise(RefCell::new((0..cores).map(core).collect()))
     }
 
@@ -111,7 +137,11 @@ impl Timeline {
     }
 
     /// Noise that began long before the run.
+    ///
+    /// # Panics
+    /// When it leaves no time for anything else.
     pub fn new(mut rng: Rng, spec: NoiseSpec) -> Timeline {
+        assert!(spec.duration < spec.period, "noise of {} every {}", spec.duration, spec.period);
         // How much of a period is over at time zero; an interval is a period's first part.
         let (period, duration) = (spec.period.ps(), spec.duration.ps());
         let over = rng.below(period);

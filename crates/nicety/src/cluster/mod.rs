@@ -228,7 +228,7 @@ impl Cluster {
         // Settings shared by all hosts come from the first one's card.
         let around = mix.card(0).spec.node();
         topology.check(nodes as usize, &around.switch)?;
-        if let Some(rank) = noise.and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
+        if let Some(rank) = noise.as_ref().and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
             return Err(Error::Input(format!(
                 "noise on rank {rank}: the cluster has ranks 0 to {}",
                 nodes - 1
@@ -289,7 +289,7 @@ impl Cluster {
             let memory = Rc::new(Memory::new(host.memory));
             let gpu = spec.gpu().map(Gpu::new);
             let mut cpus = Cpus::new(&sim, host, &recorder);
-            if let Some(noise) = noise.and_then(|noise| noise.on(id.0)) {
+            if let Some(noise) = noise.as_ref().and_then(|noise| noise.on(id.0)) {
                 cpus = cpus.with_noise(noise);
             }
             let cpus = Rc::new(cpus);
