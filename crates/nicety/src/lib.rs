@@ -62,7 +62,9 @@ pub use nicety_fabric::{
     Alpha, Buffering, Cause, Drops, FaultStatistics, Faults, FlowControl, LinkFaults, LostPacket,
     NodeFailure, Outage, PauseSpec, Per, Place, QueueStatistics, Rates,
 };
-pub use nicety_host::{HostBytes, KernelCounters, NoiseSpec, Regularity, Work};
+pub use nicety_host::{
+    HostBytes, Intervals, KernelCounters, NoTrace, NoiseSpec, NoiseTrace, Regularity, Work,
+};
 pub use nicety_kernel::Interrupt;
 pub use nicety_nic::nfp::{
     CardMemory, ChannelCounters, ContextCounters, CoreCounters, MemoryKind, MessengerCounters,
