@@ -214,6 +214,14 @@ pub enum Effect {
     /// Send this answer, which has no payload: an acknowledgement, or the reply to an operation that failed.
     /// The reply to one that succeeds has a payload, and is the card's to send: [`crate::Delivery::reply`].
     Ack(Header),
+    /// An entry with [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) has found a message among the
+    /// unexpected headers: send this node what lies at `start`, behind this header, as long as that says.
+    Redeliver {
+        /// The header, for [`Interface::arrive`](crate::Interface::arrive) of this same node.
+        header: Header,
+        /// Host address of the message's first byte in its overflow entry.
+        start: u64,
+    },
 }
 
 /// Effects in the order in which they take place. The card keeps and reuses it, so that a message allocates

@@ -4,6 +4,7 @@ use crate::counter::{Action, Counters};
 use crate::diagnosis::DroppedMessage;
 use crate::handle::Slab;
 use crate::initiator::{Descriptor, Operation};
+use crate::late::LateMessages;
 use crate::list::Entry;
 use crate::portal::PortalTable;
 use crate::queue::Queues;
@@ -163,6 +164,8 @@ pub struct Interface {
     pub(crate) unexpected: u32,
     /// Unexpected headers just found by an append, before their events are posted; empty between calls.
     pub(crate) found: Vec<UnexpectedHeader>,
+    /// Unexpected messages on their way to an entry that has found them.
+    pub(crate) late: LateMessages,
     /// Triggered operations posted and not yet carried out.
     pub(crate) triggered: u32,
     /// Triggered operations due; empty between calls.
@@ -186,6 +189,7 @@ impl Interface {
             table: PortalTable::default(),
             unexpected: 0,
             found: Vec::new(),
+            late: LateMessages::default(),
             triggered: 0,
             due: VecDeque::new(),
         }

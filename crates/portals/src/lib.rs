@@ -90,6 +90,7 @@ mod handle;
 mod header;
 mod initiator;
 mod interface;
+mod late;
 mod list;
 mod options;
 mod portal;

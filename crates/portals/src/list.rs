@@ -224,6 +224,10 @@ impl Interface {
         if me.ct.is_none() && me.options.intersects(MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW) {
             return Err(Error::ArgInvalid("EVENT_CT_ options of a match entry need a counter in `ct`"));
         }
+        let plain = me.options & (MeOptions::USE_ONCE | MeOptions::MANAGE_LOCAL) == MeOptions::USE_ONCE;
+        if me.options.contains(MeOptions::REDELIVER) && !plain {
+            return Err(Error::ArgInvalid("REDELIVER is for entries with USE_ONCE and without MANAGE_LOCAL"));
+        }
         me.ct.map(|ct| self.counters.get(ct)).transpose()?;
         Ok(())
     }

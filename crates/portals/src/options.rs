@@ -38,6 +38,10 @@ bitflags! {
         const EVENT_CT_BYTES = 1 << 14;
         /// No `PT_DISABLED` event where a message that matches the entry finds a resource exhausted.
         const EVENT_FLOWCTRL_DISABLE = 1 << 15;
+        /// A put that the entry finds among the unexpected headers is delivered to it as if it came now, with
+        /// the entry's handlers and its `PUT` event, and leaves no `PUT_OVERFLOW` event. For use-once entries
+        /// without a local offset. Not of Portals 4, where the host is told and copies it.
+        const REDELIVER = 1 << 16;
     }
 }
 

@@ -34,6 +34,10 @@ pub(crate) struct PortalEntry {
 /// The index of the portal table entry that is for the card's own software: [`Interface::pt_alloc_own`].
 pub const OWN_PT: u32 = u32::MAX;
 
+/// The portal table index with which a card sends itself unexpected messages once more:
+/// [`Effect::Redeliver`](crate::Effect::Redeliver). No other node's message is taken there.
+pub(crate) const LATE_PT: u32 = u32::MAX - 1;
+
 /// A portal table, and behind it the entry that is for the card's own software.
 #[derive(Default)]
 pub(crate) struct PortalTable {

@@ -59,7 +59,9 @@ pub struct Delivery {
     /// The card has sent the reply that the message asks for. Where the message fails after that, its
     /// initiator does not hear of it.
     pub replied: bool,
-    unexpected: Option<u64>,
+    pub(crate) unexpected: Option<u64>,
+    /// The overflow entry that a message delivered once more comes from.
+    pub(crate) late: Option<MeHandle>,
 }
 
 impl Delivery {
@@ -221,6 +223,9 @@ impl Interface {
 
     /// The match of a request if it arrived now, without any effect. None where it would not match.
     pub fn prospect(&self, header: &Header) -> Option<Prospect> {
+        if self.is_late(header) {
+            return self.late_prospect(header);
+        }
         let portal = self.table.get(header.pt).filter(|portal| !portal.disabled)?;
         if header.target != self.node || !header.kind.is_request() {
             return None;
@@ -256,7 +261,7 @@ impl Interface {
         self.finish(delivery, FailType::Ok, false, effects)
     }
 
-    fn finish(
+    pub(crate) fn finish(
         &mut self,
         delivery: &Delivery,
         outcome: FailType,
@@ -304,6 +309,9 @@ impl Interface {
         if let Some(id) = delivery.unexpected {
             self.deposited_unexpected(pt, id, delivery.mlength, outcome, effects);
         }
+        if let Some(overflow) = delivery.late {
+            self.forget_unexpected(overflow, effects);
+        }
         self.notify(pt, effects);
         Ok(())
     }
@@ -317,6 +325,12 @@ impl Interface {
         let refuse = |reason: DropReason| Err((reason, reason.fail_type()));
         if header.target != self.node {
             return refuse(DropReason::WrongTarget);
+        }
+        if self.is_late(header) {
+            return match self.late_arrives(header, accept, effects) {
+                Ok(delivery) => Ok(Arrival::Matched(delivery)),
+                Err(reason) => refuse(reason),
+            };
         }
         if !self.supports(header) {
             return refuse(DropReason::Unsupported);
@@ -456,6 +470,7 @@ impl Interface {
             header: *header,
             replied: false,
             unexpected,
+            late: None,
         })
     }
 

@@ -3,7 +3,9 @@
 
 use crate::initiator::amount;
 use crate::list::{Entry, Key, fits};
-use crate::{Effects, Error, Event, EventKind, FailType, Header, Interface, List, Me, MeHandle, MeOptions};
+use crate::{
+    Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, List, Me, MeHandle, MeOptions,
+};
 
 /// A message that matched on the overflow list and has not been taken yet.
 #[derive(Clone, Copy)]
@@ -50,6 +52,19 @@ pub enum SearchOp {
     Only,
     /// `PTL_SEARCH_DELETE`: takes them off the list, as an append does.
     Delete,
+}
+
+/// Whether an entry has this message delivered once more, and not only named in an event.
+const fn redelivers(me: &Me, header: &Header) -> bool {
+    me.options.contains(MeOptions::REDELIVER) && matches!(header.kind, HeaderKind::Put)
+}
+
+/// The option without which an entry leaves events for unexpected headers.
+const fn untold(me: &Me) -> MeOptions {
+    match me.options.contains(MeOptions::REDELIVER) {
+        true => MeOptions::EVENT_COMM_DISABLE,
+        false => MeOptions::EVENT_OVER_DISABLE,
+    }
 }
 
 /// The criteria of an append or a search.
@@ -109,7 +124,8 @@ impl Interface {
             };
             self.searched(&me, event, effects);
         } else if op == SearchOp::Delete {
-            let options = me.options | MeOptions::EVENT_UNLINK_DISABLE;
+            // A search has no memory to deliver anything to.
+            let options = (me.options | MeOptions::EVENT_UNLINK_DISABLE) - MeOptions::REDELIVER;
             let handle = self.insert_entry(pt, Me { options, ..me }, List::Priority)?;
             self.take_unexpected(handle, true, effects);
         } else {
@@ -151,7 +167,7 @@ impl Interface {
         } else {
             told(MeOptions::EVENT_LINK_DISABLE, 1)
         };
-        self.expect_events(pt, told(MeOptions::EVENT_OVER_DISABLE, found) + last)
+        self.expect_events(pt, told(untold(me), found) + last)
     }
 
     /// How many headers an append or a search would take.
@@ -230,18 +246,26 @@ impl Interface {
             unreachable!("the callers take complete headers that an entry has claimed");
         };
         let entry = self.entries.get_mut(handle).expect("an entry in use is not removed");
+        if redelivers(&entry.me, &header) && outcome.is_ok() {
+            return self.redeliver(unexpected, handle, effects);
+        }
         entry.pending -= 1;
         let me = entry.me;
         let event = unexpected.event(EventKind::of(header.kind, List::Overflow), outcome, &me);
-        if !me.options.contains(MeOptions::EVENT_OVER_DISABLE) {
+        if !me.options.contains(untold(&me)) {
             let told = !(outcome.is_ok() && me.options.contains(MeOptions::EVENT_SUCCESS_DISABLE));
             self.post_expected(header.pt, told.then_some(event), effects);
         }
         self.settle(handle, effects);
-        self.unexpected -= 1;
-        self.entries.get_mut(unexpected.entry).expect("an entry in use is not removed").headers -= 1;
-        self.settle(unexpected.entry, effects);
+        self.forget_unexpected(unexpected.entry, effects);
         self.count_entry(&me, MeOptions::EVENT_CT_OVERFLOW, outcome, event.mlength, effects);
+    }
+
+    /// An unexpected header is gone, and refers to its overflow entry no more.
+    pub(crate) fn forget_unexpected(&mut self, entry: MeHandle, effects: &mut Effects) {
+        self.unexpected -= 1;
+        self.entries.get_mut(entry).expect("an entry in use is not removed").headers -= 1;
+        self.settle(entry, effects);
     }
 
     /// Counts an operation on a match entry that has `option`.

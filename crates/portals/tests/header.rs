@@ -196,7 +196,7 @@ proptest! {
         let limits = Limits { features: Features::all(), ..Limits::default() };
         let mut b = common::bench_with(limits);
         b.ni.pt_alloc_with(Some(1), Some(b.eq), PtOptions::FLOWCTRL).unwrap();
-        let options = MeOptions::from_bits_truncate(options);
+        let options = MeOptions::from_bits_truncate(options) - MeOptions::REDELIVER;
         let user = if longs[4] % 2 == 0 { User::Any } else { User::Id(1) };
         let entry = Me { ignore_bits: !0, ct: Some(b.ct), user, ..common::me(0, options) };
         for pt in [0, 1] {

@@ -6,6 +6,7 @@ mod flow;
 mod handlers;
 mod header;
 mod initiator;
+mod late;
 mod limits;
 mod matching;
 mod model;

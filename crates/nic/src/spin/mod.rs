@@ -328,6 +328,10 @@ impl Card {
                 self.send_from_card(header, Payload::empty(), None, None, path, Starter::Card);
                 None
             }
+            Effect::Redeliver { header, start } => {
+                self.redeliver(header, start, path);
+                None
+            }
             seen_by_host => {
                 // A posted write, after all earlier ones.
                 let mut posted = self.posted.borrow_mut();
@@ -365,7 +369,9 @@ impl Card {
                     }
                 }
                 Effect::Count { ct, value } => self.view.count(ct, value, seen),
-                Effect::Start(_) | Effect::Ack(_) => unreachable!("carried out by the card"),
+                Effect::Start(_) | Effect::Ack(_) | Effect::Redeliver { .. } => {
+                    unreachable!("carried out by the card")
+                }
             }
         }
     }

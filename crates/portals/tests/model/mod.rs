@@ -39,6 +39,8 @@ fn ops() -> impl Strategy<Value = Op> {
         3 => Just(MeOptions::OP_PUT | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW),
         1 => any::<u32>().prop_map(MeOptions::from_bits_truncate),
     ];
+    // The reference is of Portals 4.
+    let options = options.prop_map(|options: MeOptions| options - MeOptions::REDELIVER);
     let user = prop_oneof![4 => Just(User::Any), 1 => (0..2u32).prop_map(User::Id)];
     let me = (0..4u64, 0..4u64, source, 0..40u64, options, 0..12u64, user).prop_map(
         |(match_bits, ignore_bits, source, length, options, min_free, user)| Me {

@@ -175,6 +175,8 @@ impl Card {
         if delivery.is_some_and(|delivery| delivery.list == List::Overflow) {
             self.came_unexpected(&header, packet.message);
         }
+        // One that comes once more is as it was: handlers and events see its own header.
+        let header = delivery.map_or(header, |delivery| delivery.header);
         if delivery.is_some() && header.kind.wants_reply() {
             self.replies.set(self.replies.get() + 1);
         }

@@ -127,6 +127,15 @@ impl Card {
         self.sim.spawn(self.clone().fetch_and_send(out.header, memory, report, None, path, by));
     }
 
+    /// Sends this card an unexpected message once more, out of the overflow entry's memory.
+    pub(in crate::spin) fn redeliver(self: &Rc<Card>, header: Header, start: u64, path: Path) {
+        if header.length == 0 {
+            return self.send_from_card(header, Payload::empty(), None, None, path, Starter::Card);
+        }
+        let memory = HostPart::at(start, header.length);
+        self.sim.spawn(self.clone().fetch_and_send(header, memory, None, None, path, Starter::Card));
+    }
+
     /// Sends bytes that are on the card.
     pub(in crate::spin) fn send_from_card(
         self: &Rc<Card>,
