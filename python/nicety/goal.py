@@ -6,12 +6,13 @@ A schedule has the operations of each rank, and which of them wait for which; se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from os import fspath
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Progress
+from nicety.build.compiler import compiled
 from nicety.shared.checks import Place, text
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
@@ -53,7 +54,7 @@ def run_schedule(file: Place, *, progress: Progress | None = None, **given: Unpa
             messages.
     """
     request = request_text(ScheduleOptions, given, file=_path(file))
-    return cast(ScheduleReport, json.loads(_native.goal_run(request, progress)))
+    return cast(ScheduleReport, _executed(request, _native.goal_run_plan, _native.goal_run, progress))
 
 
 @checked
@@ -73,7 +74,24 @@ def compare_schedule(
         RunError: as `run_schedule`; the error names the card.
     """
     request = request_text(CompareOptions, given, file=_path(file))
-    return cast(CompareReport, Shown(json.loads(_native.goal_compare(request, progress)), compare_html))
+    report = _executed(request, _native.goal_compare_plan, _native.goal_compare, progress)
+    return cast(CompareReport, Shown(report, compare_html))
+
+
+def _executed(
+    request: str,
+    plan: Callable[[str], str],
+    run: Callable[[str, dict[str, bytes], Progress | None], str],
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """The report of a run, with the handlers compiled that execute its messages."""
+    built = {
+        item["key"]: compiled(item["source"], item["isa"], None) for item in json.loads(plan(request))["compile"]
+    }
+    report: dict[str, Any] = json.loads(run(request, {key: elf for key, (elf, _) in built.items()}, progress))
+    if built:
+        report["manifest"]["compiler"] = {key: manifest for key, (_, manifest) in built.items()}
+    return report
 
 
 @checked
@@ -193,7 +211,8 @@ def schedule_text(report: ScheduleReport) -> str:
 def _network(report: ScheduleReport) -> str:
     """The network of a run, in words."""
     if "manifest" in report:
-        return ", ".join([report["nic"], *circumstances(report["manifest"]), f"seed {report['manifest']['seed']}"])
+        mode = ["mode card"] if report["mode"] == "card" else []
+        return ", ".join([report["nic"], *mode, *circumstances(report["manifest"]), f"seed {report['manifest']['seed']}"])
     parameters = ", ".join(f"{name} {value}" for name, value in zip("LogGOS", _values(report), strict=True))
     rules = ", by the rules of LogGOPSim" if "compat" in report else ""
     noise = f", noise {report['noise']}" if "noise" in report else ""

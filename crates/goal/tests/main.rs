@@ -7,6 +7,7 @@ mod damage;
 mod files;
 mod memory;
 mod noise;
+mod offload;
 mod patterns;
 mod reference;
 mod rules;

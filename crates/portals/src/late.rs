@@ -9,8 +9,8 @@
 use crate::portal::LATE_PT;
 use crate::unexpected::UnexpectedHeader;
 use crate::{
-    AckRequest, Delivery, DropReason, Effect, Effects, FailType, Header, HeaderKind, Interface, List, MeHandle,
-    Prospect,
+    AckRequest, Delivery, DropReason, Effect, Effects, FailType, Header, HeaderKind, Interface, List,
+    MeHandle, Prospect,
 };
 use std::collections::BTreeMap;
 

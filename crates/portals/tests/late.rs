@@ -33,7 +33,10 @@ fn a_late_entry_has_its_message_delivered_with_its_own_header() {
     assert_eq!(b.arrive(&Header { length: 21, ..header }), Err(DropReason::PtInvalid));
     assert_eq!(b.ni.prospect(&header), Some(Prospect { handlers: Some(9), flow_control: false }));
     let delivery = b.receive(&header);
-    assert_eq!((delivery.header, delivery.handlers), (Header { ack: AckRequest::None, ..put(2, 20) }, Some(9)));
+    assert_eq!(
+        (delivery.header, delivery.handlers),
+        (Header { ack: AckRequest::None, ..put(2, 20) }, Some(9))
+    );
     assert_eq!((delivery.start, delivery.mlength, delivery.list), (0x1000, 20, List::Overflow));
     assert_eq!(b.kinds(), [(EventKind::Put, 2), (EventKind::AutoUnlink, 2)]);
     // It comes once.

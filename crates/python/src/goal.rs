@@ -1,22 +1,52 @@
 //! Schedules: JSON to JSON, as in `calls.rs`.
 
-use crate::calls::report;
+use crate::calls::{measure, report, text};
 use crate::errors::guarded;
+use nicety::Environment;
 use nicety_goal::requests::{self, CompareRequest, GenerateRequest, RunRequest, TraceRequest};
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
+
+/// The programs to compile for `goal_run`; JSON to JSON.
+#[pyfunction]
+pub fn goal_run_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| requests::plan_run(&RunRequest::from_json(request)?))?;
+    Ok(text(&plan))
+}
 
 /// Runs a schedule. Calls `progress(done, total)` with thousandths; Ctrl-C ends it.
 #[pyfunction]
-pub fn goal_run(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+pub fn goal_run(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
     let request = guarded(|| RunRequest::from_json(request))?;
-    report(py, progress, move |environment| requests::run(&request, environment))
+    let run =
+        move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| requests::run(&request, environment);
+    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
+}
+
+/// The programs to compile for `goal_compare`; JSON to JSON.
+#[pyfunction]
+pub fn goal_compare_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| requests::plan_compare(&CompareRequest::from_json(request)?))?;
+    Ok(text(&plan))
 }
 
 /// Runs a schedule on several cards; otherwise as `goal_run`.
 #[pyfunction]
-pub fn goal_compare(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+pub fn goal_compare(
+    py: Python<'_>,
+    request: &str,
+    elfs: BTreeMap<String, Vec<u8>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
     let request = guarded(|| CompareRequest::from_json(request))?;
-    report(py, progress, move |environment| requests::compare(&request, environment))
+    let run =
+        move |environment: &Environment<'_>, _: Option<&dyn Fn(_)>| requests::compare(&request, environment);
+    Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
 /// Says what a schedule is made of, as JSON; otherwise as `goal_run`.

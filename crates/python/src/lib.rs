@@ -53,7 +53,10 @@ mod _native {
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
     #[pymodule_export]
-    use crate::goal::{goal_compare, goal_convert, goal_generate, goal_info, goal_run, goal_trace};
+    use crate::goal::{
+        goal_compare, goal_compare_plan, goal_convert, goal_generate, goal_info, goal_run, goal_run_plan,
+        goal_trace,
+    };
     #[pymodule_export]
     use crate::grid::{grid_bench, torus_bench};
     #[pymodule_export]

@@ -1847,7 +1847,7 @@ class CompareRow(TypedDict):
     """A schedule on a card.
 
     Attributes:
-        nic: The card, or loggops.
+        nic: The card, or loggops; behind a / its mode, if not that of the host alone.
         finish_ns: When the last rank is done.
         last_rank: The first rank that is done then.
         finish: When ranks are done.
@@ -1856,6 +1856,7 @@ class CompareRow(TypedDict):
             message was sent.
         exposed: How long ranks communicate and do not compute meanwhile.
         overlap: The share of communication that is hidden by computation, over all ranks; 0 where there is none.
+        mode: Where its messages were executed; none of LogGOPS.
         stages: The critical path to the end of the last rank, which its stages add up to; LogGOPS has none.
     """
 
@@ -1867,6 +1868,7 @@ class CompareRow(TypedDict):
     communicating: RankSpread
     exposed: RankSpread
     overlap: float
+    mode: NotRequired[MessageMode]
     stages: NotRequired[list[Stage]]
 
 
@@ -1989,8 +1991,10 @@ class ScheduleManifest(TypedDict):
     Attributes:
         specs: The cards, by name.
         overrides: `--set` overrides, as given.
+        modes: Where messages were executed.
         topology: The topology.
         seed: The seed.
+        compiler: The handlers that executed them, by card; the caller, which compiled them, fills this in.
         faults: The faults of the network, as given.
         flow_control: The flow control of the network, as given, if it was.
         noise: Background noise on the hosts' CPUs, as given.
@@ -1998,8 +2002,10 @@ class ScheduleManifest(TypedDict):
 
     specs: dict[str, CardManifest]
     overrides: list[str]
+    modes: list[MessageMode]
     topology: str
     seed: int
+    compiler: NotRequired[dict[str, ProgramManifest]]
     faults: NotRequired[str]
     flow_control: NotRequired[str]
     noise: NotRequired[str]
@@ -2025,6 +2031,7 @@ class ScheduleReport(TypedDict):
         compat: The simulator whose rules were followed, if not nicety's own.
         computing_ns: Of a run on cards: how long each host computed.
         manifest: What reproduces a run on cards.
+        mode: Of a run on cards: where its messages were executed.
         nic: The card, on which every message was executed.
         noise: Background noise on the hosts' CPUs by LogGOPS, as given, if it was.
         overlapped_ns: How long each host did both at once.
@@ -2051,6 +2058,7 @@ class ScheduleReport(TypedDict):
     compat: NotRequired[Compat]
     computing_ns: NotRequired[list[float]]
     manifest: NotRequired[ScheduleManifest]
+    mode: NotRequired[MessageMode]
     nic: NotRequired[str]
     noise: NotRequired[str]
     overlapped_ns: NotRequired[list[float]]
@@ -2090,6 +2098,7 @@ class CompareOptions(NetworkOptions, total=False):
         gap: g: the gap between the starts of messages at an interface.
         gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
         latency: L: the latency between hosts.
+        modes: `host`: messages are executed by the library on the host; `card`: by handlers on the card. Default: host.
         network: loggops: compare with LogGOPS as well.
         overhead: o: the overhead of a CPU for a message.
         overhead_per_byte: O: the overhead for each byte behind a message's first.
@@ -2101,6 +2110,7 @@ class CompareOptions(NetworkOptions, total=False):
     gap: Annotated[str | None, Option(default="1000ns", metavar="TIME", flag="--g")]
     gap_per_byte: Annotated[str | None, Option(default="6ns", metavar="GAP", flag="--G")]
     latency: Annotated[str | None, Option(default="2500ns", metavar="TIME", flag="--L")]
+    modes: Annotated[Names | None, Option(metavar="M[,N]", example="card")]
     network: Annotated[GoalNetwork | None, Option(metavar="loggops")]
     overhead: Annotated[str | None, Option(default="1500ns", metavar="TIME", flag="--o")]
     overhead_per_byte: Annotated[str | None, Option(default="0", metavar="GAP", flag="--O")]
@@ -2145,6 +2155,8 @@ class ScheduleOptions(NetworkOptions, total=False):
         gap: g: the gap between the starts of messages at an interface.
         gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
         latency: L: the latency between hosts.
+        mode: Of a run on cards: messages are executed by the library on the host, or by handlers on the card. Default:
+            host.
         network: The network: loggops, or packets between cards. Default: packets if a card is named.
         nic: The card of all hosts, by name or spec file; every message is executed by it, over a network of packets.
         overhead: o: the overhead of a CPU for a message.
@@ -2159,6 +2171,7 @@ class ScheduleOptions(NetworkOptions, total=False):
     gap: Annotated[str | None, Option(default="1000ns", metavar="TIME", flag="--g")]
     gap_per_byte: Annotated[str | None, Option(default="6ns", metavar="GAP", flag="--G")]
     latency: Annotated[str | None, Option(default="2500ns", metavar="TIME", flag="--L")]
+    mode: Annotated[MessageMode | None, Option(metavar="host|card")]
     network: Annotated[GoalNetwork | None, Option(metavar="loggops|packets")]
     nic: Annotated[Place | None, Option(metavar="NIC")]
     overhead: Annotated[str | None, Option(default="1500ns", metavar="TIME", flag="--o")]

@@ -1,6 +1,7 @@
 //! The same schedules on modelled cards: every message is executed by the cards of two hosts, packet by packet over a network.
 //!
 //! - `rank.rs`: a rank, whose operations begin as they become free, as `send`, `recv` and `compute` of a host's program.
+//! - `offload.rs`: messages that cards execute by themselves, with handlers.
 //! - `left.rs`: operations that could not end, and messages that no receive took.
 //! - `taken.rs`: which send's message each receive took.
 //!
@@ -10,15 +11,17 @@
 //! them.
 
 mod left;
+mod offload;
 mod rank;
 mod taken;
 
-use crate::check::{Cycle, find_cycle};
+use crate::check::{Cycle, find_cycle, named};
 use crate::loggops::{Counts, Stuck};
-use crate::schedule::Schedule;
+use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
-use nicety::{Cluster, ClusterConfig, Error};
+use nicety::{Cluster, ClusterConfig, Error, Handlers};
 use nicety_types::{Path, Stage};
+use offload::{CardMessages, LONGEST};
 use rank::Running;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -64,8 +67,25 @@ pub fn run(
     config: ClusterConfig,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
+    run_by(schedule, config, None, go_on)
+}
+
+/// The same, with messages executed by these handlers on the cards, those of `matching.c`, where there are some, and not by the
+/// design's library on the hosts.
+///
+/// # Errors
+/// As [`run`]; the cards have no handlers, or a message is longer than handlers can count.
+pub fn run_by(
+    schedule: &Rc<Schedule>,
+    config: ClusterConfig,
+    handlers: Option<&Handlers>,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
     if let Some(cycle) = find_cycle(schedule) {
         return Err(Failure::Cycle(cycle));
+    }
+    if handlers.is_some() {
+        check_lengths(schedule)?;
     }
     let config = ClusterConfig { nodes: schedule.ranks(), ..config };
     let breakdown = config.breakdown;
@@ -74,6 +94,11 @@ pub fn run(
     let mut ranks = Vec::with_capacity(schedule.ranks() as usize);
     for rank in 0..schedule.ranks() {
         let running = Running::new(schedule.clone(), cluster.host(rank), ended.clone())?;
+        if let Some(handlers) = handlers {
+            let messages = CardMessages::set_up(cluster.host(rank), handlers, &running.out);
+            let messages = messages.map_err(|error| error.inside(&format!("rank {rank}")))?;
+            assert!(running.card.set(messages).is_ok(), "a rank is set up once");
+        }
         ranks.push(running.clone());
         cluster.program(rank, |host| running.run(host));
     }
@@ -81,15 +106,43 @@ pub fn run(
     let events = match outcome {
         Ok(run) => {
             let left = left::left(schedule, &ranks);
-            left.map_or(Ok(run.events), |stuck| Err(Failure::Stuck(stuck, String::new())))?
+            left.map_or(Ok(run.events), |stuck| {
+                Err(dropped(&ranks).unwrap_or(Failure::Stuck(stuck, String::new())))
+            })?
         }
         Err(Error::Deadlock(text)) => {
+            if let Some(failure) = dropped(&ranks) {
+                return Err(failure);
+            }
             let stuck = left::left(schedule, &ranks).ok_or_else(|| Error::Deadlock(text.clone()))?;
             return Err(Failure::Stuck(stuck, left::notes(&text)));
         }
         Err(error) => return Err(error.into()),
     };
     Ok(finished(schedule, &ranks, events, breakdown)?)
+}
+
+/// The first message of any rank that its card has dropped.
+fn dropped(ranks: &[Rc<Running>]) -> Option<Failure> {
+    let own = |rank: &Rc<Running>| {
+        let error = rank.card.get()?.dropped()?;
+        Some(Failure::Run(error.inside(&format!("rank {}", rank.rank))))
+    };
+    ranks.iter().find_map(own)
+}
+
+/// Checks that handlers can count the bytes of every message.
+fn check_lengths(schedule: &Schedule) -> Result<(), Error> {
+    for (rank, own) in (0..).zip(schedule.iter()) {
+        let long = (0..).zip(own.ops).find(|(_, op)| op.kind == Kind::Send && op.size > LONGEST);
+        if let Some((number, op)) = long {
+            return Err(Error::Input(format!(
+                "rank {rank}: {}: handlers on cards count bytes in 32 bits, {LONGEST} at most",
+                named(number, op)
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn finished(

@@ -1,28 +1,31 @@
 //! A rank: its operations as they become free, begin and end on its host.
 
+use super::offload::CardMessages;
 use crate::check::named;
 use crate::schedule::{ANY, Kind, Op, Rank, Schedule};
 use crate::spans::Spans;
 use nicety::{Buffer, Duration, Error, Host, Tasks};
 use nicety_types::Path;
 use rustc_hash::FxHashMap;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// A rank on its host.
 pub(super) struct Running {
     schedule: Rc<Schedule>,
-    rank: u32,
-    tasks: Tasks,
+    pub(super) rank: u32,
+    pub(super) tasks: Tasks,
     /// Memory that all messages come from, and that all go to.
-    out: Buffer,
+    pub(super) out: Buffer,
     into: Buffer,
     /// Of each operation: the dependencies that are not yet met.
     remaining: RefCell<Vec<u32>>,
     rooms: Rooms,
     /// By their numbers.
     cpus: RefCell<Vec<Cpu>>,
+    /// The card's own messages, where it executes them.
+    pub(super) card: OnceCell<Rc<CardMessages>>,
     /// A rank posts one receive at a time: those of one source and tag take messages in the order in which they are posted.
     is_posting: Cell<bool>,
     /// Receives that are to be posted, with the paths to when they became free.
@@ -100,6 +103,7 @@ impl Running {
             into,
             remaining: RefCell::new(remaining),
             cpus: RefCell::new((0..cpus).map(|_| Cpu::default()).collect()),
+            card: OnceCell::new(),
             is_posting: Cell::new(false),
             to_post: RefCell::default(),
             spans: RefCell::new(spans),
@@ -194,6 +198,9 @@ impl Running {
 
     /// An operation from its beginning to its end.
     async fn execute(self: Rc<Running>, host: Host, number: u32, op: Op) -> Result<(), Error> {
+        if let (Some(card), Kind::Send | Kind::Recv) = (self.card.get(), op.kind) {
+            return card.clone().post(self, host, number, op).await;
+        }
         // Receives wait for long, and there may be many: a task keeps the least that it can.
         let done = match op.kind {
             Kind::Calc => Box::pin(self.compute(&host, op)).await,
@@ -201,9 +208,14 @@ impl Running {
             Kind::Recv => self.receive(&host, number, op).await,
         };
         done.map_err(|error| error.inside(&named(number, &op)))?;
-        let free = self.end(number, op, &host);
-        self.proceed(&host, free, &host.path());
+        self.completed(number, op, &host);
         Ok(())
+    }
+
+    /// An operation has ended, and others go on.
+    pub(super) fn completed(self: &Rc<Running>, number: u32, op: Op, host: &Host) {
+        let free = self.end(number, op, host);
+        self.proceed(host, free, &host.path());
     }
 
     async fn compute(&self, host: &Host, op: Op) -> Result<(), Error> {
@@ -218,18 +230,27 @@ impl Running {
 
     async fn receive(self: &Rc<Running>, host: &Host, number: u32, op: Op) -> Result<(), Error> {
         let named = |value: u32| (value != ANY).then_some(value);
-        let into = self.into.slice(0, self.rooms.room(&op))?;
-        let posted = host.post_recv(&into, named(op.peer), named(op.tag)).await?;
-        let next = self.to_post.borrow_mut().pop_front();
-        match next {
-            Some((next, path)) => self.start(host, next, path),
-            None => self.is_posting.set(false),
-        }
+        let posted = host.post_recv(&self.room(&op)?, named(op.peer), named(op.tag)).await?;
+        self.posted(host);
         let received = host.received(posted).await?;
         if op.peer == ANY || op.tag == ANY {
             self.taken.borrow_mut().insert(number, (received.source, received.tag));
         }
         Ok(())
+    }
+
+    /// The memory of a receive.
+    pub(super) fn room(&self, op: &Op) -> Result<Buffer, Error> {
+        self.into.slice(0, self.rooms.room(op))
+    }
+
+    /// A receive is posted, so that the next one may be.
+    pub(super) fn posted(self: &Rc<Running>, host: &Host) {
+        let next = self.to_post.borrow_mut().pop_front();
+        match next {
+            Some((next, path)) => self.start(host, next, path),
+            None => self.is_posting.set(false),
+        }
     }
 
     /// An operation has ended: what becomes free by that. Operations that waited for its CPU come first.

@@ -1,5 +1,6 @@
 //! `nicety goal compare`: a schedule on several cards, and on LogGOPS if that is asked for.
 
+use super::mode::Mode;
 use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards};
 use super::run::{explained, failed};
 use super::{Ns, goes_on, is_given, last, stages, tell};
@@ -28,6 +29,10 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
+    /// `host`: messages are executed by the library on the host; `card`: by handlers on the card. Default: host.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "M[,N]", "example" = "card"))]
+    pub modes: Option<Vec<String>>,
     /// loggops: compare with LogGOPS as well.
     #[serde(default)]
     #[schemars(extend("metavar" = "loggops"))]
@@ -69,8 +74,11 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CompareRow")]
 pub struct Row {
-    /// The card, or loggops.
+    /// The card, or loggops; behind a / its mode, if not that of the host alone.
     pub nic: String,
+    /// Where its messages were executed; none of LogGOPS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
     /// When the last rank is done.
     pub finish_ns: Ns,
     /// The first rank that is done then.
@@ -161,7 +169,7 @@ impl Outcome {
         Outcome { finish_ps, shares, stages: None }
     }
 
-    fn row(&self, nic: &str) -> Row {
+    fn row(&self, nic: &str, mode: Option<Mode>) -> Row {
         let of = |part: fn(&Shares) -> u64| Spread::of(self.shares.iter().map(part));
         let sum = |part: fn(&Shares) -> u64| {
             self.shares.iter().map(|shares| u128::from(part(shares))).sum::<u128>()
@@ -170,6 +178,7 @@ impl Outcome {
         let communicating = sum(|shares| shares.communicating);
         Row {
             nic: nic.to_owned(),
+            mode,
             finish_ns: Ns { ps: finish },
             last_rank,
             finish: Spread::of(self.finish_ps.iter().copied()),
@@ -209,28 +218,34 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     }
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
     let schedule = Rc::new(schedule);
-    let configs = loaded
-        .iter()
-        .map(|(name, card)| request.cards.config(schedule.ranks(), (name, card), environment))
-        .collect::<Result<Vec<_>, _>>()?;
+    let modes = Mode::all_of(request.modes.as_deref())?;
+    let mut runs_on = Vec::new();
+    for (name, card) in &loaded {
+        for mode in &modes {
+            let label = if modes == [Mode::Host] { name.clone() } else { format!("{name}/{}", mode.name()) };
+            let config = request.cards.config(schedule.ranks(), (&label, card), environment)?;
+            runs_on.push((label, *mode, config, mode.handlers((name, card), environment.compiled)?));
+        }
+    }
     let with_loggops = request.network == Some(Network::Loggops);
-    let (runs, each) = (loaded.len() as u64 + u64::from(with_loggops), schedule.ops().len() as u64);
+    let (runs, each) = (runs_on.len() as u64 + u64::from(with_loggops), schedule.ops().len() as u64);
     let tell_run = |run: u64, done: u64| tell(environment, run * each + done, runs * each);
-    let manifest = request.cards.manifest(&loaded, configs[0].topology);
-    let mut outcomes: Vec<(String, Outcome)> = Vec::new();
-    for ((name, _), config) in loaded.iter().zip(configs) {
+    let manifest = request.cards.manifest(&loaded, runs_on[0].2.topology, &modes);
+    let mut outcomes: Vec<(String, Option<Mode>, Outcome)> = Vec::new();
+    for (label, mode, config, handlers) in runs_on {
         let number = outcomes.len() as u64;
-        let finished = cards::run(&schedule, config, &mut |done| tell_run(number, done))
-            .map_err(|failure| failed(failure, &request.file, &schedule).inside(name))?;
+        let finished =
+            cards::run_by(&schedule, config, handlers.as_ref(), &mut |done| tell_run(number, done))
+                .map_err(|failure| failed(failure, &request.file, &schedule).inside(&label))?;
         let path = finished.stages.as_ref().map(|path| stages::of(path, &finished.finish_ps));
         let outcome = Outcome::of(&schedule, finished.finish_ps, &finished.spans);
-        outcomes.push((name.clone(), Outcome { stages: path, ..outcome }));
+        outcomes.push((label, Some(mode), Outcome { stages: path, ..outcome }));
     }
     if with_loggops {
         let (finished, spans) =
             loggops::run_with_spans(&schedule, &parameters, &mut |done| tell_run(runs - 1, done))
                 .map_err(|failure| explained(failure, &request.file, &schedule).inside(LOGGOPS))?;
-        outcomes.push((LOGGOPS.to_owned(), Outcome::of(&schedule, finished.finish_ps, &spans)));
+        outcomes.push((LOGGOPS.to_owned(), None, Outcome::of(&schedule, finished.finish_ps, &spans)));
     }
     tell_run(runs, 0);
     let messages = schedule.ops().iter().filter(|op| op.kind == crate::Kind::Send).count() as u64;
@@ -242,7 +257,7 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
         ranks: schedule.ranks(),
         operations: each,
         messages,
-        rows: outcomes.iter().map(|(name, outcome)| outcome.row(name)).collect(),
-        by_rank: outcomes.into_iter().map(|(name, outcome)| (name, outcome.by_rank())).collect(),
+        rows: outcomes.iter().map(|(name, mode, outcome)| outcome.row(name, *mode)).collect(),
+        by_rank: outcomes.into_iter().map(|(name, _, outcome)| (name, outcome.by_rank())).collect(),
     })
 }

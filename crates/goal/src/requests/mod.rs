@@ -3,6 +3,7 @@
 mod compare;
 mod convert;
 mod generate;
+mod mode;
 mod network;
 mod ns;
 mod run;
@@ -12,6 +13,7 @@ mod trace;
 pub use compare::{Report as CompareReport, Request as CompareRequest, compare};
 pub use convert::{Converted, convert};
 pub use generate::{Generated, Request as GenerateRequest, generate};
+pub use mode::{Mode, Plan, Planned, plan_compare, plan_run};
 pub use network::{LogGops, Manifest, Network, OnCards};
 pub use ns::Ns;
 pub use run::{Compat, Report, Request as RunRequest, run};

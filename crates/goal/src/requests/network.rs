@@ -1,5 +1,6 @@
 //! Networks of runs: LogGOPS with its parameters, or cards of hosts that are joined somehow.
 
+use super::mode::Mode;
 use crate::loggops::{self, Parameters};
 use nicety::cards::Card;
 use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
@@ -7,6 +8,7 @@ use nicety::{ClusterConfig, Environment, Error, Noise, Topology, faults, flow};
 use nicety_spec::units::{parse_gap, parse_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The network of a run.
@@ -162,9 +164,14 @@ pub(super) const ON_CARDS: [(&str, &str); 4] = [
 #[schemars(rename = "ScheduleManifest")]
 pub struct Manifest {
     /// The cards, by name.
-    pub specs: std::collections::BTreeMap<String, nicety::CardManifest>,
+    pub specs: BTreeMap<String, nicety::CardManifest>,
     /// `--set` overrides, as given.
     pub overrides: Vec<String>,
+    /// Where messages were executed.
+    pub modes: Vec<Mode>,
+    /// The handlers that executed them, by card; the caller, which compiled them, fills this in.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compiler: BTreeMap<String, nicety::ProgramManifest>,
     /// The topology.
     pub topology: String,
     /// The flow control of the network, as given, if it was.
@@ -237,12 +244,14 @@ impl OnCards {
     }
 
     /// What reproduces runs on these cards.
-    pub(super) fn manifest(&self, cards: &[(String, Card)], topology: Topology) -> Manifest {
-        let nicety::Manifest { specs, overrides, .. } =
+    pub(super) fn manifest(&self, cards: &[(String, Card)], topology: Topology, modes: &[Mode]) -> Manifest {
+        let nicety::Manifest { specs, overrides, compiler } =
             nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &self.overrides);
         Manifest {
             specs,
             overrides,
+            modes: modes.to_vec(),
+            compiler,
             topology: topology.to_string(),
             flow_control: self.flow_control.clone(),
             noise: self.noise.clone(),

@@ -1,5 +1,6 @@
 //! `nicety goal run`: what a schedule takes.
 
+use super::mode::Mode;
 use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards};
 use super::{Ns, goes_on, stages, tell};
 use crate::cards::{self, Finished};
@@ -54,6 +55,10 @@ pub struct Request {
     /// The hosts' network, of a run on cards.
     #[serde(flatten)]
     pub cards: OnCards,
+    /// Of a run on cards: messages are executed by the library on the host, or by handlers on the card. Default: host.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "host|card"))]
+    pub mode: Option<Mode>,
     /// Of a run on cards: also give the critical path to the last host's end by stage, which takes more memory and time.
     #[serde(default)]
     pub breakdown: bool,
@@ -82,6 +87,9 @@ pub struct Report {
     /// The card, on which every message was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nic: Option<String>,
+    /// Of a run on cards: where its messages were executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
     /// What reproduces a run on cards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Manifest>,
@@ -145,7 +153,7 @@ impl Request {
                 )));
             }
         } else if let Some((_, option)) =
-            ON_CARDS.iter().chain(&[("breakdown", "--breakdown")]).find(is_given)
+            ON_CARDS.iter().chain(&[("mode", "--mode"), ("breakdown", "--breakdown")]).find(is_given)
         {
             return Err(Error::Input(format!(
                 "{option}: of a run on cards; name one, as in --nic spin-discrete"
@@ -217,15 +225,19 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
     let (nic, card) = &loaded[0];
     let mut config = request.cards.config(schedule.ranks(), (nic, card), environment)?;
     config.breakdown = request.breakdown;
-    let manifest = request.cards.manifest(&loaded, config.topology);
+    let mode = request.mode.unwrap_or_default();
+    let handlers = mode.handlers((nic, card), environment.compiled)?;
+    let manifest = request.cards.manifest(&loaded, config.topology, &[mode]);
     let total = schedule.ops().len() as u64;
-    let finished = cards::run(&schedule, config, &mut |done| tell(environment, done, total))
+    let tell = &mut |done| tell(environment, done, total);
+    let finished = cards::run_by(&schedule, config, handlers.as_ref(), tell)
         .map_err(|failure| failed(failure, &request.file, &schedule))?;
     let of = |part: fn(&Shares) -> u64| {
         Some(finished.shares(&schedule).iter().map(|shares| Ns { ps: part(shares) }).collect())
     };
     Ok(Report {
         nic: Some(nic.clone()),
+        mode: Some(mode),
         manifest: Some(manifest),
         computing_ns: of(|shares| shares.computing),
         communicating_ns: of(|shares| shares.communicating),
@@ -245,6 +257,7 @@ impl Report {
             network,
             parameters: None,
             nic: None,
+            mode: None,
             manifest: None,
             compat: None,
             noise: None,

@@ -100,6 +100,15 @@ impl Portals {
         Ok(self.card.pt_alloc_with(index, eq, options)?)
     }
 
+    /// Appends a match entry of a library's set-up, which takes no virtual time: it does not count against the limit of
+    /// entries, is not compared with unexpected headers, and leaves no `LINK` event.
+    ///
+    /// # Errors
+    /// When the portal table index is not in use, the memory is not this host's, or its handlers are not attached.
+    pub fn me_set_up(&self, pt: u32, me: Me, list: List) -> Result<MeHandle, Error> {
+        Ok(self.card.me_set_up(pt, me, list)?)
+    }
+
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors

@@ -15,7 +15,9 @@ use crate::design::CardError;
 use crate::spin::programs::attachments::AttachError;
 use crate::spin::{Card, HandlerError};
 use nicety_host::Memory;
-use nicety_portals::{CtHandle, EqHandle, Error, FailType, FailedOperation, Md, MdHandle, PtOptions};
+use nicety_portals::{
+    CtHandle, EqHandle, Error, FailType, FailedOperation, List, Md, MdHandle, Me, MeHandle, PtOptions,
+};
 use std::fmt;
 
 /// Why a host's call failed.
@@ -244,6 +246,19 @@ impl Card {
         options: PtOptions,
     ) -> Result<u32, CallError> {
         Ok(self.interface.borrow_mut().pt_alloc_with(index, eq, options)?)
+    }
+
+    /// Appends a match entry of a library's set-up, which takes no virtual time: it does not count against the limit of
+    /// entries, is not compared with unexpected headers, and leaves no `LINK` event.
+    ///
+    /// # Errors
+    /// When the portal table index is not in use, the memory is not the host's, or its handlers are not attached.
+    pub fn me_set_up(&self, pt: u32, me: Me, list: List) -> Result<MeHandle, CallError> {
+        self.dma.memory().check(me.start, me.length)?;
+        if let Some(cookie) = me.handlers {
+            self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
+        }
+        Ok(self.interface.borrow_mut().me_append_own(pt, me, list)?)
     }
 
     /// Frees a portal table entry (`PtlPTFree`).

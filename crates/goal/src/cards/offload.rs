@@ -1,0 +1,316 @@
+//! Messages that cards execute by themselves: matching, copies of messages that come before their receives, and rendezvous.
+//!
+//! A receive is a use-once match entry with the handlers of `matching.c`. A short message goes to it as it is. Of a longer one a
+//! request goes, whose header handler gets the bytes out of the sender's memory; the host learns of the match and of the end. A
+//! message that comes first waits on the overflow list: a short one with its bytes in a buffer of the library, of a long one the
+//! request. The entry of its receive has it delivered once more ([`MeOptions::REDELIVER`]), so that a late receive goes the
+//! same way as an early one. A CPU posts and takes note, and is never waited for in between.
+//!
+//! One task of a rank reads its events, and ends where no message is under way.
+
+use super::rank::Running;
+use crate::check::named;
+use crate::schedule::{ANY, Kind, Op};
+use nicety::portals::{
+    CtHandle, DropReason, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeOptions,
+    PutRequest, Source,
+};
+use nicety::spin::MessagesSpec;
+use nicety::{Buffer, Error, Handlers, Host, NodeId, Portals};
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The portal table entry of messages; entry 0 is that of the library's own `send` and `recv`.
+const PT: u32 = 1;
+/// `MATCHING_DATA` of matching.h, with a request's number: the bytes of a long message at their sender.
+const DATA: u64 = 1 << 63;
+/// The match bits of any tag.
+const TAGS: u64 = u32::MAX as u64;
+/// The longest message: handlers count bytes in 32 bits.
+pub(super) const LONGEST: u64 = u32::MAX as u64;
+
+/// A rank's messages on its card.
+pub(super) struct CardMessages {
+    portals: Portals,
+    events: EqHandle,
+    handlers: u32,
+    /// The memory that all messages come from; with and without an event when it may be used again.
+    out: MdHandle,
+    silent: MdHandle,
+    /// Buffers for short messages that come before their receives.
+    buffers: Buffer,
+    spec: MessagesSpec,
+    /// Most receives that may wait, by the card's limits.
+    most: u32,
+    receives: Cell<u32>,
+    /// What waits for an event, by the number of its operation.
+    expected: RefCell<FxHashMap<u32, Expected>>,
+    /// Whether there is a task that reads events.
+    is_reading: Cell<bool>,
+}
+
+/// An operation that waits for an event.
+struct Expected {
+    op: Op,
+    /// Counts the end of a receive's get.
+    got: Option<CtHandle>,
+}
+
+impl CardMessages {
+    /// Sets up a rank's card, as a library does before a program is measured.
+    ///
+    /// # Errors
+    /// The card has no handlers, or not what this takes.
+    pub(super) fn set_up(host: &Host, handlers: &Handlers, out: &Buffer) -> Result<Rc<CardMessages>, Error> {
+        let portals = host.portals()?;
+        let (limits, spec) = (portals.ni_limits(), portals.card().spec().messages);
+        let events = portals.eq_alloc(limits.event_queue_depth)?;
+        portals.pt_alloc(Some(PT), Some(events))?;
+        let md = |options| {
+            portals.md_bind(Md {
+                start: out.address(),
+                length: out.len(),
+                options,
+                eq: Some(events),
+                ..Md::default()
+            })
+        };
+        let card = CardMessages {
+            events,
+            handlers: portals.attach(handlers, &[], None)?,
+            out: md(MdOptions::empty())?,
+            silent: md(MdOptions::EVENT_SEND_DISABLE)?,
+            buffers: host.alloc_phantom(u64::from(spec.buffers) * spec.buffer)?,
+            spec,
+            most: limits.entries.min(limits.list_length),
+            receives: Cell::new(0),
+            expected: RefCell::default(),
+            is_reading: Cell::new(false),
+            portals: portals.clone(),
+        };
+        let data = Me {
+            start: out.address(),
+            length: out.len(),
+            match_bits: DATA,
+            ignore_bits: DATA - 1,
+            options: MeOptions::OP_GET,
+            ..Me::default()
+        };
+        portals.me_set_up(PT, data, List::Priority)?;
+        for index in 0..spec.buffers {
+            portals.me_set_up(PT, card.buffer(index.into()), List::Overflow)?;
+        }
+        // Requests need no bytes, and come here even where all buffers are full.
+        let requests = MeOptions::OP_PUT | MeOptions::NO_TRUNCATE | MeOptions::EVENT_COMM_DISABLE;
+        let requests = Me { ignore_bits: !DATA, options: requests, ..Me::default() };
+        portals.me_set_up(PT, requests, List::Overflow)?;
+        Ok(Rc::new(card))
+    }
+
+    /// A buffer, which is unlinked when it may lack room for another message.
+    fn buffer(&self, index: u64) -> Me {
+        Me {
+            start: self.buffers.address() + index * self.spec.buffer,
+            length: self.spec.buffer,
+            ignore_bits: !DATA,
+            options: MeOptions::OP_PUT
+                | MeOptions::MANAGE_LOCAL
+                | MeOptions::NO_TRUNCATE
+                | MeOptions::EVENT_COMM_DISABLE,
+            min_free: self.spec.eager,
+            user_ptr: index,
+            ..Me::default()
+        }
+    }
+
+    /// Posts a send or a receive. What follows it goes on when its event has come.
+    pub(super) async fn post(
+        self: Rc<CardMessages>,
+        rank: Rc<Running>,
+        host: Host,
+        number: u32,
+        op: Op,
+    ) -> Result<(), Error> {
+        let portals = host.portals()?;
+        let posted = match op.kind {
+            Kind::Recv => self.receive(&rank, &host, &portals, number, op).await,
+            _ => self.send(&rank, &host, &portals, number, op).await,
+        };
+        posted.map_err(|error| error.inside(&named(number, &op)))?;
+        if op.kind == Kind::Recv {
+            rank.posted(&host);
+        }
+        Ok(())
+    }
+
+    /// A short message goes as it is, and of a longer one a request with its number and its length.
+    async fn send(
+        self: &Rc<CardMessages>,
+        rank: &Rc<Running>,
+        host: &Host,
+        portals: &Portals,
+        number: u32,
+        op: Op,
+    ) -> Result<(), Error> {
+        let is_long = op.size > self.spec.eager;
+        let (md, length) = if is_long { (self.silent, 0) } else { (self.out, op.size) };
+        let request = if is_long { u64::from(number) << 32 | op.size } else { 0 };
+        let put = PutRequest {
+            hdr_data: request,
+            user_ptr: number.into(),
+            ..PutRequest::new(md, length, NodeId(op.peer), PT, op.tag.into())
+        };
+        self.expect(rank, host, number, Expected { op, got: None });
+        portals.put(&put).await
+    }
+
+    async fn receive(
+        self: &Rc<CardMessages>,
+        rank: &Rc<Running>,
+        host: &Host,
+        portals: &Portals,
+        number: u32,
+        op: Op,
+    ) -> Result<(), Error> {
+        if self.receives.get() >= self.most {
+            return Err(Error::Program(format!(
+                "{} receives wait for their messages, and the card has room for no more; post fewer at a time, or raise \
+                 limits.match_entries",
+                self.most
+            )));
+        }
+        let (into, got) = (rank.room(&op)?, portals.ct_alloc()?);
+        let me = Me {
+            start: into.address(),
+            length: into.len(),
+            match_bits: if op.tag == ANY { 0 } else { op.tag.into() },
+            ignore_bits: if op.tag == ANY { TAGS } else { 0 },
+            source: if op.peer == ANY { Source::Any } else { Source::Rank(NodeId(op.peer)) },
+            options: MeOptions::OP_PUT
+                | MeOptions::USE_ONCE
+                | MeOptions::REDELIVER
+                | MeOptions::EVENT_LINK_DISABLE
+                | MeOptions::EVENT_UNLINK_DISABLE,
+            ct: Some(got),
+            handlers: Some(self.handlers),
+            user_ptr: number.into(),
+            ..Me::default()
+        };
+        self.receives.set(self.receives.get() + 1);
+        self.expect(rank, host, number, Expected { op, got: Some(got) });
+        portals.me_append(PT, me, List::Priority).await?;
+        Ok(())
+    }
+
+    /// An operation waits for an event from now on.
+    fn expect(self: &Rc<CardMessages>, rank: &Rc<Running>, host: &Host, number: u32, expected: Expected) {
+        self.expected.borrow_mut().insert(number, expected);
+        if !self.is_reading.replace(true) {
+            let (own, rank) = (self.clone(), rank.clone());
+            rank.tasks.clone().start(host, 0, host.path(), |host| own.read(rank, host));
+        }
+    }
+
+    /// Reads events while operations wait for them.
+    async fn read(self: Rc<CardMessages>, rank: Rc<Running>, host: Host) -> Result<(), Error> {
+        let portals = host.portals()?;
+        let what = || format!("the events of {} messages", self.expected.borrow().len());
+        while !self.expected.borrow().is_empty() {
+            let event = portals.eq_wait(self.events, |_| true, what).await?;
+            let number = match event.kind {
+                EventKind::AutoUnlink => continue,
+                // All messages in a buffer have gone to their receives.
+                EventKind::AutoFree => {
+                    portals.me_append(PT, self.buffer(event.user_ptr), List::Overflow).await?;
+                    continue;
+                }
+                EventKind::Get => event.match_bits & !DATA,
+                _ => event.user_ptr,
+            } as u32;
+            let Some(expected) = self.expected.borrow_mut().remove(&number) else { continue };
+            let (own, rank, thread) = (self.clone(), rank.clone(), expected.op.cpu.into());
+            rank.tasks.clone().start(&host, thread, host.path(), move |host| async move {
+                let Expected { op, .. } = expected;
+                let ended = own.end(&rank, &host, number, expected, event).await;
+                ended.map_err(|error| error.inside(&named(number, &op)))?;
+                rank.completed(number, op, &host);
+                Ok(())
+            });
+        }
+        self.is_reading.set(false);
+        Ok(())
+    }
+
+    /// The event of an operation has come; a receive whose bytes are got ends with them.
+    async fn end(
+        &self,
+        rank: &Running,
+        host: &Host,
+        number: u32,
+        expected: Expected,
+        event: Event,
+    ) -> Result<(), Error> {
+        let Expected { op, got } = expected;
+        let portals = host.portals()?;
+        let is_cut = op.kind == Kind::Recv && event.mlength < event.rlength;
+        if is_cut || !event.fail.is_ok() {
+            return Err(failed(&op, &event));
+        }
+        let Some(got) = got else { return Ok(()) };
+        if event.hdr_data != 0 {
+            portals.ct_wait(got, 1).await?;
+        }
+        portals.ct_free(got)?;
+        self.receives.set(self.receives.get() - 1);
+        if op.peer == ANY || op.tag == ANY {
+            rank.taken.borrow_mut().insert(number, (event.initiator.0, event.match_bits as u32));
+        }
+        Ok(())
+    }
+
+    /// Why the card has dropped a message that came before its receive, if it has: nothing can come of the run then.
+    pub(super) fn dropped(&self) -> Option<Error> {
+        let card = self.portals.card();
+        let (statistics, spec) = (card.statistics(), card.spec());
+        let first = statistics.first_dropped()?;
+        let why = match first.reason {
+            DropReason::NoUnexpectedHeader => format!(
+                "the card has no room for one more unexpected header; receive earlier, or raise limits.unexpected_headers \
+                 ({})",
+                spec.limits.unexpected_headers
+            ),
+            DropReason::NoMatch => format!(
+                "it found the buffers for such messages full; receive earlier, or raise messages.buffers ({}) or \
+                 messages.buffer ({} bytes each), or lower messages.eager ({} bytes), above which messages wait at their \
+                 senders",
+                spec.messages.buffers, spec.messages.buffer, spec.messages.eager
+            ),
+            DropReason::NoContext => format!(
+                "the card has no context for one more message's handlers; raise hpu.contexts ({})",
+                spec.hpu.contexts
+            ),
+            reason => reason.to_string(),
+        };
+        Some(Error::Program(format!(
+            "a message from rank {}, tag {}, came before its receive and is lost: {why}",
+            first.source.0, first.match_bits as u32
+        )))
+    }
+}
+
+/// Why an operation's event says that it failed.
+fn failed(op: &Op, event: &Event) -> Error {
+    let (from, tag) = (event.initiator.0, event.match_bits as u32);
+    let bytes = if event.hdr_data == 0 { event.rlength } else { event.hdr_data & LONGEST };
+    let why = match op.kind {
+        Kind::Recv if bytes > op.size => format!("it is longer than the receive of {} bytes", op.size),
+        _ => event.fail.to_string(),
+    };
+    Error::Program(match op.kind {
+        Kind::Recv => {
+            format!("a message of {bytes} bytes from rank {from} with tag {tag} was not received: {why}")
+        }
+        _ => format!("the message was not sent: {why}"),
+    })
+}

@@ -1,0 +1,135 @@
+//! Where messages are executed, and the handlers to compile for those that cards execute by themselves.
+
+use super::{CompareRequest, RunRequest};
+use nicety::cards::{Card, load_distinct};
+use nicety::spin::SpinSpec;
+use nicety::{Compiled, Error, HandlerNames, Handlers};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where messages are matched, copied and got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "MessageMode")]
+pub enum Mode {
+    /// Where the design's library has it done: partly on a CPU of the host.
+    #[default]
+    Host,
+    /// On the card, by handlers.
+    Card,
+}
+
+impl Mode {
+    /// Its name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Host => "host",
+            Mode::Card => "card",
+        }
+    }
+
+    /// The modes of these names; the host's alone if none is given.
+    ///
+    /// # Errors
+    /// A name is of none.
+    pub(super) fn all_of(names: Option<&[String]>) -> Result<Vec<Mode>, Error> {
+        let Some(names) = names else { return Ok(vec![Mode::Host]) };
+        let mut modes = Vec::new();
+        for name in names {
+            let mode = [Mode::Host, Mode::Card].into_iter().find(|mode| mode.name() == name);
+            let mode = mode.ok_or_else(|| {
+                Error::Input(format!("--mode: there is no mode {name}; there are host and card"))
+            })?;
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
+        match modes.is_empty() {
+            true => Err(Error::Input("--mode: name one, host or card, or leave it out".to_owned())),
+            false => Ok(modes),
+        }
+    }
+
+    /// The handlers of a card in this mode, out of the compiled programs.
+    ///
+    /// # Errors
+    /// The card has no handlers, or was not compiled for.
+    pub(super) fn handlers(
+        self,
+        (name, card): (&str, &Card),
+        compiled: &Compiled,
+    ) -> Result<Option<Handlers>, Error> {
+        if self == Mode::Host {
+            return Ok(None);
+        }
+        let spec = with_handlers(name, card)?;
+        let elf = compiled.get(name).ok_or_else(|| {
+            Error::Input(format!("{name}: no compiled handlers; compile {SOURCE} as planned"))
+        })?;
+        let own = |error| Error::Input(format!("{name}: {SOURCE}: {error}"));
+        let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu).map_err(own)?;
+        handlers.check(&spec.hpu).map_err(own)?;
+        Ok(Some(handlers))
+    }
+}
+
+/// The handlers of messages, in the library.
+const SOURCE: &str = "matching.c";
+
+/// The spec of a card with handlers.
+fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> {
+    card.spec.of::<SpinSpec>().map_err(|error| {
+        Error::Input(format!(
+            "--mode card: {name} has no handlers: {error}; leave --mode out, since its messages have one way only"
+        ))
+    })
+}
+
+/// The handlers to compile for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The programs.
+    pub compile: Vec<Planned>,
+}
+
+/// A program to compile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    /// The name under which the run looks for it: the card's.
+    pub key: String,
+    /// The library's file.
+    pub source: &'static str,
+    /// The instruction set to compile for.
+    pub isa: String,
+}
+
+impl Plan {
+    fn of(modes: &[Mode], nics: &[String], overrides: &[String]) -> Result<Plan, Error> {
+        if !modes.contains(&Mode::Card) {
+            return Ok(Plan { compile: Vec::new() });
+        }
+        let cards = load_distinct(nics, overrides, "spin-discrete")?;
+        let planned = cards.iter().map(|(name, card)| {
+            let isa = with_handlers(name, card)?.hpu.isa.clone();
+            Ok(Planned { key: name.clone(), source: SOURCE, isa })
+        });
+        Ok(Plan { compile: planned.collect::<Result<_, Error>>()? })
+    }
+}
+
+/// The handlers to compile for a run.
+///
+/// # Errors
+/// A card cannot be read, or has no handlers and is to execute messages.
+pub fn plan_run(request: &RunRequest) -> Result<Plan, Error> {
+    let named: Vec<String> = request.nic.iter().cloned().collect();
+    Plan::of(&[request.mode.unwrap_or_default()], &named, &request.cards.overrides)
+}
+
+/// The handlers to compile for a comparison.
+///
+/// # Errors
+/// As [`plan_run`]; a mode is none.
+pub fn plan_compare(request: &CompareRequest) -> Result<Plan, Error> {
+    Plan::of(&Mode::all_of(request.modes.as_deref())?, &request.nics, &request.cards.overrides)
+}

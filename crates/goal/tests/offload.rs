@@ -1,0 +1,323 @@
+//! Schedules whose messages are executed by handlers on the cards.
+
+use crate::schedules::{cases, read};
+use nicety::spin::SpinSpec;
+use nicety::{ClusterConfig, Error, HandlerNames, Handlers, Topology, cards as specs};
+use nicety_goal::cards::{self, Failure, Finished};
+use nicety_goal::generate::{Pattern, Shape, generate};
+use nicety_goal::loggops::{self, Rules};
+use nicety_goal::{ANY, Builder, Kind, Op, Schedule, Shares};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::rc::Rc;
+
+/// `handlers/matching.c`, compiled for the isa of the shipped specs.
+const MATCHING: &[u8] = include_bytes!("data/matching.elf");
+
+/// A run in both modes: by the library on the host, and by the card.
+fn both(schedule: &Schedule, nic: &str, overrides: &[&str]) -> [Result<Finished, Failure>; 2] {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let card = specs::load(nic, &overrides).unwrap();
+    let topology = match schedule.ranks() {
+        1 => Topology::Alone,
+        2 => Topology::Pair,
+        _ => Topology::Star,
+    };
+    let spec = card.spec.of::<SpinSpec>().unwrap();
+    let handlers = Handlers::load(MATCHING, &HandlerNames::default(), &spec.hpu).unwrap();
+    [None, Some(&handlers)].map(|handlers| {
+        let config = ClusterConfig { topology, ..ClusterConfig::new(schedule.ranks(), card.clone()) };
+        cards::run_by(&Rc::new(schedule.clone()), config, handlers, &mut |_| true)
+    })
+}
+
+/// By the card alone.
+fn on_card(goal: &str, overrides: &[&str]) -> Result<Finished, Failure> {
+    let [_, card] = both(&read(goal), "spin-discrete", overrides);
+    card
+}
+
+/// When each rank is done, in picoseconds.
+fn finish(goal: &str) -> Vec<u64> {
+    on_card(goal, &[]).unwrap().finish_ps
+}
+
+fn failure(goal: &str, overrides: &[&str]) -> Error {
+    match on_card(goal, overrides) {
+        Err(Failure::Run(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A cycle of a handler processor, in picoseconds.
+const CYCLE: u64 = 400;
+/// What the header handler takes that lets a short message pass, and until it has posted the get of a long one.
+const PASSES: u64 = 10 * CYCLE;
+const GETS: u64 = 22 * CYCLE;
+
+fn pair(sender: &str, receiver: &str) -> String {
+    format!("num_ranks 2\nrank 0 {{\n{sender}\n}}\nrank 1 {{\n{receiver}\n}}")
+}
+
+#[test]
+fn a_short_message_takes_a_latency_and_its_header_handler() {
+    // Post 65, bus 250, link 0.160 + 33.4, match 30, deposit and event 0.125 + 250, notice 65: 693.685 ns.
+    let done = finish(&pair("send 8b to 1", "recv 8b from 0"));
+    assert_eq!(done[1], 693_685 + PASSES);
+}
+
+#[test]
+fn a_long_message_is_got_by_its_header_handler() {
+    let done = finish(&pair("send 65536b to 1", "recv 65536b from 0"));
+    // The request: post, bus, link, match.
+    let request = 65_000 + 250_000 + 33_400 + 30_000;
+    // The get: link, match, fetch; its bytes stream over the link, the slowest stage, once.
+    let get = 33_400 + 30_000 + 500_000 + 1_310_720 + 33_400;
+    // The reply's last packet: match of a further packet, deposit, and the host takes note of the count.
+    let end = 2000 + 63_898 + 250_000 + 65_000;
+    assert_eq!(done[1], request + GETS + get + end);
+    // The sender's event follows the last byte on the link by a crossing of the bus, and is noticed.
+    let read = request + GETS + 33_400 + 30_000 + 500_000 + 1_310_720;
+    assert!((read..read + 400_000).contains(&done[0]), "{} {read}", done[0]);
+}
+
+#[test]
+fn a_late_receive_goes_the_same_way() {
+    let late = |bytes: u64| {
+        let done = finish(&pair(
+            &format!("send {bytes}b to 1"),
+            &format!("c: calc 20000\nr: recv {bytes}b from 0\nr requires c"),
+        ));
+        done[1] - 20_000_000
+    };
+    // Post, bus; the card sends itself what is in the buffer: fetch, match, handler, deposit, notice.
+    let fetched = 65_000 + 250_000 + 500_000 + 125 + 30_000 + PASSES + 250_125 + 65_000;
+    assert_eq!(late(8), fetched);
+    // The request is on the card: match, handler, get.
+    let get = 33_400 + 30_000 + 500_000 + 1_310_720 + 33_400;
+    let got = 65_000 + 250_000 + 30_000 + GETS + get + 2000 + 63_898 + 250_000 + 65_000;
+    assert_eq!(late(65536), got);
+}
+
+/// The receiver's shares: it posts its receive while it computes on another CPU, on all cores.
+fn computing(nic: &str, bytes: u64) -> [(Shares, u64); 2] {
+    let goal = pair(
+        &format!("send {bytes}b to 1"),
+        &format!("a: calc 5000\nb: calc 400000\nr: recv {bytes}b from 0 cpu 1\nr requires a\nb requires a"),
+    );
+    let schedule = read(&goal);
+    both(&schedule, nic, &["host.cores=1"]).map(|run| {
+        let run = run.unwrap();
+        (run.shares(&schedule)[1], run.finish_ps[1])
+    })
+}
+
+#[test]
+fn computing_holds_up_the_hosts_rendezvous_and_not_the_cards() {
+    for nic in ["spin-discrete", "spin-integrated"] {
+        let [(host, host_end), (card, card_end)] = computing(nic, 1 << 20);
+        // The host gets the bytes when it has computed; the card has got them by then.
+        // The one core posts the receive first.
+        assert_eq!((host.computing, card.computing), (405_065_000, 405_065_000));
+        assert!(host_end > 405_000_000 + 20_971_000, "{nic}: {host_end}");
+        assert!(card_end < 405_000_000 + 1_000_000, "{nic}: {card_end}");
+    }
+}
+
+#[test]
+fn both_modes_carry_every_pattern() {
+    for nic in ["spin-discrete", "spin-integrated"] {
+        for (name, pattern) in Pattern::ALL {
+            for size in [100, 9000] {
+                let shape = Shape { ranks: 5, size, iterations: 2, compute_ns: 1000, layers: 2 };
+                let schedule = generate(pattern, &shape, &mut |_| true).unwrap();
+                let [host, card] = both(&schedule, nic, &[]);
+                let (host, card) = (host.unwrap(), card.unwrap_or_else(|error| panic!("{name}: {error:?}")));
+                assert_eq!(card.counts.operations, schedule.ops().len() as u64, "{name}");
+                assert_eq!(card.counts.messages, host.counts.messages, "{name}");
+                // The path to the end is whole.
+                let last = card.finish_ps.iter().max().copied().unwrap();
+                let path: u64 = card.stages.iter().flatten().map(|(_, ps)| ps).sum();
+                assert_eq!(path, last, "{nic}, {name}");
+                assert!(card.shares(&schedule).iter().all(|own| own.both <= own.computing));
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_of_one_tag_are_received_in_their_order_early_or_late() {
+    // A receive that took another's message would be too short for it.
+    let sizes = [8, 100_000, 3000, 0, 40_000, 8, 100_000, 500];
+    for delay in [0, 300, 700, 50_000] {
+        let sends = sizes.map(|size| format!("send {size}b to 1 tag 5\n")).concat();
+        let mut receives = format!("c: calc {delay}\n");
+        for (number, size) in sizes.iter().enumerate() {
+            // All rooms are as long as the longest only where tags are wild: here they are of one source and tag.
+            receives += &format!("r{number}: recv {size}b from 0 tag 5\nr{number} requires c\n");
+        }
+        let goal = pair(&sends, &receives);
+        let finished = on_card(&goal, &[]).unwrap_or_else(|error| panic!("after {delay} ns: {error:?}"));
+        assert_eq!(finished.counts.messages, 8);
+    }
+}
+
+#[test]
+fn wildcards_take_early_and_late_messages_of_any_source_and_tag() {
+    for delay in [0, 40_000] {
+        let mut goal = "num_ranks 4\nrank 0 {\nc: calc 0\n".replace("calc 0", &format!("calc {delay}"));
+        // Any source with a tag, any tag of a source, and anything.
+        let wanted = ["from -1 tag 1", "from 2 tag -1", "from -1 tag -1", "from -1 tag -1"];
+        for (number, what) in wanted.iter().enumerate() {
+            goal += &format!("r{number}: recv 9000b {what}\nr{number} requires c\n");
+        }
+        goal += "}\nrank 1 {\nsend 9000b to 0 tag 1\nsend 8b to 0 tag 3\n}\n\
+                 rank 2 {\nsend 100b to 0 tag 7\n}\nrank 3 {\nsend 9000b to 0 tag 4\n}";
+        let finished = on_card(&goal, &[]).unwrap_or_else(|error| panic!("after {delay} ns: {error:?}"));
+        assert_eq!(finished.counts.messages, 4);
+    }
+}
+
+#[test]
+fn a_rank_sends_to_itself() {
+    let goal = "num_ranks 1\nrank 0 {\nsend 8b to 0\nsend 9000b to 0 tag 1\nrecv 8b from 0\nrecv 9000b from 0 tag 1\n}";
+    assert_eq!(on_card(goal, &[]).unwrap().counts.messages, 2);
+}
+
+#[test]
+fn buffers_are_used_again() {
+    // Each of the two buffers has room for four messages; twenty come before their receives, one after another.
+    let overrides = ["messages.buffers=2", "messages.buffer=8 KiB"];
+    let mut sends = String::new();
+    let mut receives = String::new();
+    for round in 0..20 {
+        sends +=
+            &format!("s{round}: send 2000b to 1\nt{round}: recv 0b from 1\nt{round} requires s{round}\n");
+        receives +=
+            &format!("c{round}: calc 5000\nr{round}: recv 2000b from 0\nr{round} requires c{round}\n");
+        receives += &format!("a{round}: send 0b to 0\na{round} requires r{round}\n");
+        if round > 0 {
+            sends += &format!("s{round} requires t{}\n", round - 1);
+            receives += &format!("c{round} requires a{}\n", round - 1);
+        }
+    }
+    assert_eq!(on_card(&pair(&sends, &receives), &overrides).unwrap().counts.messages, 40);
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    let cut = pair("send 16b to 1", "recv 8b from 0");
+    let text = failure(&cut, &[]).to_string();
+    assert!(
+        text.starts_with("rank 1: operation 0 (line 6: recv 8b from 0): a message of 16 bytes"),
+        "{text}"
+    );
+    let cut = pair("send 10000b to 1", "recv 5000b from 0");
+    let text = failure(&cut, &[]).to_string();
+    assert!(text.contains("operation 0 (line 6: recv 5000b from 0)") && text.contains("10000"), "{text}");
+
+    let long = pair("send 4294967296b to 1", "recv 4294967296b from 0");
+    let Error::Input(text) = failure(&long, &[]) else { panic!("wrong input") };
+    assert!(text.starts_with("rank 0: operation 0 (line 3: send 4294967296b to 1"), "{text}");
+    let longest = pair("send 4294967295b to 1", "recv 4294967295b from 0");
+    assert!(on_card(&longest, &[]).is_ok());
+
+    // A message without a receive, and a receive without a message.
+    let lonely = on_card(&pair("send 9000b to 1", "calc 5"), &[]);
+    assert!(matches!(&lonely, Err(Failure::Stuck(stuck, _)) if stuck.sends == [(0, 0)]), "{lonely:?}");
+    let lonely = on_card(&pair("send 8b to 1", "calc 5"), &[]);
+    assert!(matches!(&lonely, Err(Failure::Stuck(stuck, _)) if stuck.sends == [(0, 0)]), "{lonely:?}");
+    let lonely = on_card(&pair("calc 5", "recv 8b from 0"), &[]);
+    assert!(matches!(&lonely, Err(Failure::Stuck(stuck, _)) if stuck.receives == [(1, 0)]), "{lonely:?}");
+}
+
+#[test]
+fn limits_of_the_card_are_errors_that_name_them() {
+    let many = |what: &str| what.repeat(5);
+    let posted = pair(&many("send 8b to 1\n"), &many("recv 8b from 0\n"));
+    let text = failure(&posted, &["limits.match_entries=4"]).to_string();
+    assert!(text.starts_with("rank 1: operation ") && text.contains("limits.match_entries"), "{text}");
+    let text = failure(&posted, &["limits.counters=3"]).to_string();
+    assert!(text.starts_with("rank 1: operation ") && text.contains("counter"), "{text}");
+
+    let mut late = "c: calc 50000\n".to_owned();
+    for number in 0..5 {
+        late += &format!("r{number}: recv 2000b from 0\nr{number} requires c\n");
+    }
+    let early = pair(&many("send 2000b to 1\n"), &late);
+    let text = failure(&early, &["limits.unexpected_headers=4"]).to_string();
+    assert!(
+        text.starts_with("rank 1: a message from rank 0, tag 0") && text.contains("unexpected_headers (4)"),
+        "{text}"
+    );
+    let text = failure(&early, &["messages.buffers=1", "messages.buffer=4 KiB"]).to_string();
+    assert!(
+        text.starts_with("rank 1: a message from rank 0, tag 0") && text.contains("messages.buffers (1)"),
+        "{text}"
+    );
+
+    let small = failure(&posted, &["limits.event_queues=1"]).to_string();
+    assert!(small.starts_with("rank 0: ") && small.contains("event_queues"), "{small}");
+    // With one context messages wait for it, and none is lost.
+    assert!(on_card(&posted, &["hpu.contexts=1"]).is_ok());
+    assert!(on_card(&early, &["hpu.contexts=1"]).is_ok());
+}
+
+/// A message: from, to, tag, whether it waits for the operation before it at its source, how long the receiver computes first.
+type Message = (u32, u32, u32, bool, u64);
+
+/// Messages and their receives, some posted early and some late, so that the schedule ends on LogGOPS. Those of a tag have one
+/// size.
+fn schedule(ranks: u32, messages: &[Message], any_source: bool) -> Schedule {
+    let mut builder = Builder::new();
+    for rank in 0..ranks {
+        let mut before = None;
+        for (from, to, tag, waits, delay) in messages {
+            let bytes = [0, 2000, 2049, 40_000][*tag as usize];
+            let source = if any_source { ANY } else { from % ranks };
+            if to % ranks == rank {
+                let calc = builder.push(Op::new(Kind::Calc, *delay, 0, 0)).unwrap();
+                let receive = builder.push(Op::new(Kind::Recv, bytes, source, *tag).on_cpu(1)).unwrap();
+                builder.depend(calc, receive, false);
+            }
+            if from % ranks == rank {
+                let send = builder.push(Op::new(Kind::Send, bytes, to % ranks, *tag).on_cpu(2)).unwrap();
+                if let Some(before) = before.filter(|_| *waits) {
+                    builder.depend(before, send, false);
+                }
+                before = Some(send);
+            }
+        }
+        builder.end_rank();
+    }
+    builder.finish()
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn what_ends_on_loggops_ends_in_both_modes(
+        ranks in 1..5_u32,
+        messages in vec((any::<u32>(), any::<u32>(), 0..4_u32, any::<bool>(), 0..6000_u64), 0..24),
+        any_source in any::<bool>(),
+        integrated in any::<bool>(),
+        cores in 1..3_u32,
+    ) {
+        let schedule = schedule(ranks, &messages, any_source);
+        // Sends that wait for others' ends are all short or posted: only what finishes by LogGOPS counts.
+        let network = crate::schedules::network([1000, 100, 10, 1, 0, 65_535]);
+        let expected = loggops::run(&schedule, &network, Rules::Own, &mut |_| true);
+        prop_assume!(expected.is_ok());
+        let nic = if integrated { "spin-integrated" } else { "spin-discrete" };
+        let cores = format!("host.cores={cores}");
+        let [host, card] = both(&schedule, nic, &[&cores]);
+        let (host, card) = (host.unwrap(), card.unwrap());
+        prop_assert_eq!(host.counts.operations, schedule.ops().len() as u64);
+        prop_assert_eq!(card.counts.operations, host.counts.operations);
+        prop_assert_eq!(card.counts.messages, host.counts.messages);
+        // The same run to the last bit.
+        let [_, again] = both(&schedule, nic, &[&cores]);
+        prop_assert_eq!(&card.finish_ps, &again.unwrap().finish_ps);
+    }
+}
