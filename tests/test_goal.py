@@ -285,11 +285,73 @@ def test_cards_are_compared(nicety: Callable[..., Result], tmp_path: Path) -> No
     assert "stages" not in package.compare_schedule(path, nics="qnix", network="loggops")["rows"][1]
 
 
+LATE = (
+    "num_ranks 2\nrank 0 {\nsend 1048576b to 1\n}\nrank 1 {\na: calc 5000\nr: recv 1048576b from 0 cpu 1\n"
+    "c: calc 100000\nr requires a\nc requires a\n}\n"
+)
+
+
+def test_cards_execute_messages_by_themselves(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "late.goal"
+    path.write_text(LATE)
+    one_core = ["--nic", "spin-discrete", "--set", "host.cores=1"]
+    host, card = (
+        nicety("goal", "run", str(path), *one_core, *mode, "--json").json() for mode in ([], ["--mode", "card"])
+    )
+    assert (host["mode"], host["manifest"]["modes"]) == ("host", ["host"])
+    assert (card["mode"], card["manifest"]["modes"]) == ("card", ["card"])
+    assert "compiler" not in host["manifest"]
+    assert card["manifest"]["compiler"]["spin-discrete"]["source"] == "matching.c"
+    assert (card["messages"], card["operations"]) == (host["messages"], host["operations"]) == (1, 4)
+    # A mebibyte takes 20971.52 ns of the link: behind the computation, or beneath it.
+    assert host["max_finish_ns"] - card["max_finish_ns"] > 20_971
+    assert card["max_finish_ns"] < 106_000
+    text = nicety("goal", "run", str(path), "--nic", "spin-discrete", "--mode", "card").stdout
+    assert ": spin-discrete, mode card, seed 1\n" in text
+
+    report = package.compare_schedule(path, nics="spin-discrete", modes=["host", "card"], overrides=["host.cores=1"])
+    rows = report["rows"]
+    assert [(row["nic"], row["mode"]) for row in rows] == [
+        ("spin-discrete/host", "host"),
+        ("spin-discrete/card", "card"),
+    ]
+    assert [row["finish_ns"] for row in rows] == [host["max_finish_ns"], card["max_finish_ns"]]
+    assert rows[0]["overlap"] < rows[1]["overlap"]
+    assert set(report["by_rank"]) == {row["nic"] for row in rows}
+    alone = package.compare_schedule(path, nics="spin-discrete", modes="card", overrides=["host.cores=1"])
+    assert alone["rows"][0]["finish_ns"] == card["max_finish_ns"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["run", "--mode", "card"], "--mode: of a run on cards; name one, as in --nic spin-discrete"),
+        (["run", "--nic", "qnix", "--mode", "card"], "--mode card: qnix has no handlers: a card of design qnix"),
+        (["run", "--nic", "nfp-4000", "--mode", "card"], "--mode card: nfp-4000 has no handlers"),
+        (["run", "--nic", "spin-discrete", "--mode", "hpu"], "--mode"),
+        (["compare", "--nic", "spin-discrete,apenet-v5", "--mode", "card"], "--mode card: apenet-v5 has no handlers"),
+        (
+            ["compare", "--nic", "spin-discrete", "--mode", "hpu"],
+            "--mode: there is no mode hpu; there are host and card",
+        ),
+    ],
+)
+def test_a_mode_that_cannot_be_is_refused(
+    nicety: Callable[..., Result], tmp_path: Path, options: list[str], said: str
+) -> None:
+    path = tmp_path / "late.goal"
+    path.write_text(LATE)
+    command, *rest = options
+    failed = nicety("goal", command, str(path), *rest)
+    assert failed.status == 2
+    assert said in failed.stderr
+
+
 def test_what_is_left_on_cards_is_told(nicety: Callable[..., Result], tmp_path: Path) -> None:
     path = tmp_path / "left.goal"
     path.write_text("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n")
-    for command in (["run"], ["compare"]):
-        failed = nicety("goal", *command, str(path), "--nic", "spin-discrete")
+    for command in (["run"], ["compare"], ["run", "--mode", "card"]):
+        failed = nicety("goal", command[0], str(path), *command[1:], "--nic", "spin-discrete")
         assert failed.status == 1
         assert "rank 0: operation 0 (line 3: send 8b to 1): no receive took it" in failed.stderr
     with pytest.raises(package.Deadlock, match="no receive took it"):

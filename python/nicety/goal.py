@@ -85,9 +85,7 @@ def _executed(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """The report of a run, with the handlers compiled that execute its messages."""
-    built = {
-        item["key"]: compiled(item["source"], item["isa"], None) for item in json.loads(plan(request))["compile"]
-    }
+    built = {item["key"]: compiled(item["source"], item["isa"], None) for item in json.loads(plan(request))["compile"]}
     report: dict[str, Any] = json.loads(run(request, {key: elf for key, (elf, _) in built.items()}, progress))
     if built:
         report["manifest"]["compiler"] = {key: manifest for key, (_, manifest) in built.items()}
@@ -212,7 +210,9 @@ def _network(report: ScheduleReport) -> str:
     """The network of a run, in words."""
     if "manifest" in report:
         mode = ["mode card"] if report["mode"] == "card" else []
-        return ", ".join([report["nic"], *mode, *circumstances(report["manifest"]), f"seed {report['manifest']['seed']}"])
+        return ", ".join(
+            [report["nic"], *mode, *circumstances(report["manifest"]), f"seed {report['manifest']['seed']}"]
+        )
     parameters = ", ".join(f"{name} {value}" for name, value in zip("LogGOS", _values(report), strict=True))
     rules = ", by the rules of LogGOPSim" if "compat" in report else ""
     noise = f", noise {report['noise']}" if "noise" in report else ""

@@ -411,3 +411,52 @@ fn only_a_buffer_of_no_bytes_is_empty() {
     let buffer = cluster.host(0).alloc(8).unwrap();
     assert!(!buffer.is_empty() && buffer.slice(3, 0).unwrap().is_empty());
 }
+
+#[test]
+fn what_is_delivered_once_more_has_its_bytes() {
+    // Of a packet, of more, and of none.
+    const SIZES: [u64; 5] = [8, 4096, 0, 4097, 20_000];
+    let card = cards::load("spin-discrete", &[]).unwrap();
+    let mut cluster = Cluster::new(ClusterConfig::new(2, card)).unwrap();
+    cluster.program(0, |host| async move {
+        let portals = host.portals()?;
+        let out = host.alloc(SIZES.iter().sum())?;
+        out.write(0, &contents(0, 0, out.len()));
+        let md = portals.md_bind(Md { start: out.address(), length: out.len(), ..Md::default() })?;
+        let mut at = 0;
+        for size in SIZES {
+            let put = PutRequest::new(md, size, NodeId(1), 1, 7);
+            portals.put(&PutRequest { local_offset: at, ..put }).await?;
+            at += size;
+        }
+        Ok(())
+    });
+    cluster.program(1, |host| async move {
+        let portals = host.portals()?;
+        let eq = portals.eq_alloc(64)?;
+        portals.pt_alloc(Some(1), Some(eq))?;
+        let early = host.alloc(1 << 16)?;
+        let quiet = MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE;
+        let options = quiet | MeOptions::MANAGE_LOCAL | MeOptions::EVENT_COMM_DISABLE;
+        let (start, length) = (early.address(), early.len());
+        let overflow = Me { start, length, ignore_bits: !0, options, ..Me::default() };
+        portals.me_set_up(1, overflow, List::Overflow)?;
+        host.pause(Duration::from_ns(50_000)).await;
+        let sent = contents(0, 0, SIZES.iter().sum());
+        let mut at = 0;
+        for size in SIZES {
+            let late = host.alloc(1 << 15)?;
+            let options =
+                quiet | MeOptions::USE_ONCE | MeOptions::REDELIVER | MeOptions::EVENT_UNLINK_DISABLE;
+            let (start, length) = (late.address(), late.len());
+            let me = Me { start, length, match_bits: 7, options, ..Me::default() };
+            portals.me_append(1, me, List::Priority).await?;
+            let event = portals.eq_wait(eq, |_| true, || "the message".to_owned()).await?;
+            assert_eq!((event.kind, event.mlength, event.list), (EventKind::Put, size, List::Overflow));
+            assert_eq!(late.read(0, size), sent[at as usize..(at + size) as usize]);
+            at += size;
+        }
+        Ok(())
+    });
+    cluster.run().unwrap();
+}

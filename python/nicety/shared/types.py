@@ -1935,6 +1935,10 @@ class LogGopsParameters(TypedDict):
     eager_bytes: int
 
 
+MessageMode = Literal["host", "card"]
+"""Where messages are matched, copied and got."""
+
+
 class RankSpread(TypedDict):
     """Times of all ranks.
 
