@@ -215,7 +215,7 @@ proptest! {
                 let (mut left, mut at) = (Duration::from_ps(work), Time::ZERO);
                 let mut worked = Duration::ZERO;
                 // Most of it may be noise: so many intervals, and no more.
-                let end = timeline.work(Time::ZERO, &mut left, 10_000, |noisy, from, to| {
+                let end = timeline.work(Time::ZERO, &mut left, &mut 10_000, |noisy, from, to| {
                     assert_eq!(from, at);
                     at = to;
                     worked += if noisy { Duration::ZERO } else { to.since(from) };

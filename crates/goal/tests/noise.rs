@@ -90,3 +90,24 @@ fn noise_takes_its_share_and_its_seed_says_when() {
     }
     assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{ends:?}");
 }
+
+#[test]
+fn many_intervals_do_not_keep_a_run_from_being_interrupted() {
+    // Each calculation meets two million intervals, and there are by far fewer operations than between two looks.
+    let goal = format!("num_ranks 1\nrank 0 {{\n{}}}", "calc 1000000\n".repeat(1000));
+    let schedule = read(&goal);
+    let (period, duration) = (Duration::from_ns(1), Duration::from_ps(500));
+    let spec = NoiseSpec { period, duration, regularity: Regularity::Fixed };
+    let noise = Noise { intervals: Intervals::Drawn(spec), rank: None, seed: 1 };
+    let mut looks = 0;
+    let mut stop = |_| {
+        looks += 1;
+        false
+    };
+    for latency in [1000, 0] {
+        let network = network([latency, 0, 0, 0, 0, 0]);
+        let run = loggops::run_with_noise(&schedule, &network, Some(&noise), 1, &mut stop);
+        assert_eq!(run.unwrap_err(), loggops::Failure::Interrupted);
+    }
+    assert_eq!(looks, 2);
+}

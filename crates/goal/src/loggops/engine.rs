@@ -118,6 +118,11 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
+    /// Whether noise has taken so long that somebody has to look whether to go on.
+    pub(super) fn is_late(&mut self) -> bool {
+        self.noises.as_mut().is_some_and(Noises::were_many)
+    }
+
     #[inline]
     fn host(&self, host: u32) -> &Host {
         &self.hosts[(host - self.first) as usize]

@@ -165,7 +165,7 @@ fn run_shard<const COMPAT: bool>(
         let Agenda::Global(heap) = &mut shard.agenda else { unreachable!("it was made so") };
         let Some(Reverse(event)) = heap.pop() else { break };
         shard.happen(event);
-        if shard.counts.steps >= next_look {
+        if shard.counts.steps >= next_look || shard.is_late() {
             next_look = shard.counts.steps + LOOK_EVERY;
             look(shard, go_on)?;
         }

@@ -18,10 +18,19 @@ pub struct Noise {
     pub seed: u64,
 }
 
+/// Most intervals of noise behind one operation: they take some seconds to go through, in which a run cannot be interrupted.
+const MOST_INTERVALS: u32 = 1 << 28;
+/// Intervals after which somebody has to look whether to go on.
+const MANY_INTERVALS: u32 = 1 << 22;
+
 /// The noise of the hosts of a shard, CPU by CPU.
 #[derive(Debug)]
 pub(super) struct Noises<'n> {
     noise: &'n Noise,
+    /// Intervals since somebody has looked.
+    passed: u32,
+    /// Most intervals behind one operation.
+    most: u32,
     /// The first host.
     first: u32,
     hosts: Vec<Vec<Timeline>>,
@@ -29,10 +38,23 @@ pub(super) struct Noises<'n> {
 
 impl<'n> Noises<'n> {
     pub(super) fn new(noise: &'n Noise, hosts: std::ops::Range<u32>) -> Noises<'n> {
-        Noises { noise, first: hosts.start, hosts: hosts.map(|_| Vec::new()).collect() }
+        Noises {
+            noise,
+            passed: 0,
+            most: MOST_INTERVALS,
+            first: hosts.start,
+            hosts: hosts.map(|_| Vec::new()).collect(),
+        }
     }
 
-    /// When a CPU is done with so much work that begins now.
+    /// Whether many intervals were gone through since this was last asked.
+    pub(super) fn were_many(&mut self) -> bool {
+        let many = self.passed >= MANY_INTERVALS;
+        self.passed = if many { 0 } else { self.passed };
+        many
+    }
+
+    /// When a CPU is done with so much work that begins now; behind the end of time where that meets too many intervals.
     pub(super) fn after(&mut self, host: u32, cpu: u8, now: u64, work: u64) -> u64 {
         if self.noise.rank.is_some_and(|rank| rank != host) {
             return now.saturating_add(work);
@@ -43,10 +65,32 @@ impl<'n> Noises<'n> {
                 Rng::named(self.noise.seed, NodeId(host), &format!("noise on core {}", timelines.len()));
             timelines.push(self.noise.intervals.timeline(rng));
         }
-        let (mut now, mut left) = (Time::from_ps(now), Duration::from_ps(work));
-        while !left.is_zero() && now < Time::MAX {
-            now = timelines[usize::from(cpu)].work(now, &mut left, u32::MAX, |_, _, _| {});
-        }
-        now.ps()
+        let (mut left, mut intervals) = (Duration::from_ps(work), self.most);
+        let end =
+            timelines[usize::from(cpu)].work(Time::from_ps(now), &mut left, &mut intervals, |_, _, _| {});
+        self.passed = self.passed.saturating_add(self.most - intervals);
+        if left.is_zero() { end.ps() } else { u64::MAX }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_host::NoiseTrace;
+
+    #[test]
+    fn an_operation_that_meets_too_many_intervals_never_ends() {
+        let trace = NoiseTrace::parse("0 1\n2 1\n").unwrap();
+        let noise = Noise { intervals: Intervals::Recorded(trace.into()), rank: None, seed: 1 };
+        let after = |most| {
+            let mut noises = Noises { most, ..Noises::new(&noise, 0..1) };
+            (noises.after(0, 0, 0, 10_000), noises.passed)
+        };
+        let (end, passed) = after(MOST_INTERVALS);
+        // A third of the time is left.
+        assert!((26_000..=30_000).contains(&end), "{end}");
+        assert!((18..=21).contains(&passed), "{passed}");
+        assert_eq!(after(passed), (end, passed));
+        assert_eq!(after(passed - 1), (u64::MAX, passed - 1));
     }
 }

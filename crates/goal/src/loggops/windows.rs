@@ -113,14 +113,14 @@ fn run_shard<'s>(
     let mut told = 0;
     let (mut next_look, mut next_tell) = (LOOK_EVERY, LOOK_EVERY);
     // Whether to go on, looked at every so often, also where others do all the work.
-    let mut look = |shard: &Shard<'_, false>| {
+    let mut look = |shard: &mut Shard<'_, false>| {
         if shard.counts.steps >= next_look {
             next_look = shard.counts.steps + LOOK_EVERY;
             let more = shard.counts.operations - std::mem::replace(&mut told, shard.counts.operations);
             shared.operations.fetch_add(more, Ordering::Relaxed);
         }
         let done = shared.operations.load(Ordering::Relaxed);
-        if done >= next_tell {
+        if done >= next_tell || shard.is_late() {
             next_tell = done + LOOK_EVERY;
             if !go_on(done) {
                 shared.stops.store(true, Ordering::Relaxed);
@@ -132,13 +132,13 @@ fn run_shard<'s>(
     for host in shard.ranks() {
         shard.begin(host);
         shard.run_host(host, 0);
-        if !look(&shard) {
+        if !look(&mut shard) {
             break;
         }
     }
     let mut hosts = Vec::new();
     loop {
-        look(&shard);
+        look(&mut shard);
         if shard.endless.is_some() {
             shared.stops.store(true, Ordering::Relaxed);
         }
@@ -149,7 +149,7 @@ fn run_shard<'s>(
             for (at, (_, host)) in hosts.iter().enumerate() {
                 shard.prefetch(&hosts, at);
                 shard.run_host(*host, window);
-                if !look(&shard) {
+                if !look(&mut shard) {
                     break;
                 }
             }

@@ -204,7 +204,13 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
         None => loggops::run_in_threads(&schedule, &parameters, rules, threads, tell),
         Some(_) => loggops::run_with_noise(&schedule, &parameters, noise.as_ref(), threads, tell),
     }
-    .map_err(|failure| explained(failure, &request.file, &schedule))?;
+    .map_err(|failure| match (failure, &noise) {
+        (Failure::Endless(rank, op), Some(_)) => {
+            let error = explained(Failure::Endless(rank, op), &request.file, &schedule);
+            Error::Input(format!("{error}, or meets more than 2^28 intervals of noise"))
+        }
+        (failure, _) => explained(failure, &request.file, &schedule),
+    })?;
     let counts = finished.counts;
     Ok(Report {
         parameters: Some(request.parameters.clone()),

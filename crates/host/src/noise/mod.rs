@@ -100,7 +100,7 @@ impl Noise {
 impl Pinned<'_> {
     /// As [`Timeline::work`], up to a bounded number of intervals of noise.
     pub(crate) fn work(&self, now: Time, left: &mut Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
-        self.noise.0.borrow_mut()[self.core].timeline.work(now, left, INTERVALS, piece)
+        self.noise.0.borrow_mut()[self.core].timeline.work(now, left, &mut { INTERVALS }, piece)
     }
 }
 
@@ -193,16 +193,16 @@ impl Timeline {
     }
 
     /// Does `left` of work from `now` on, which is not before the work of the last call ended, up to so many intervals of noise.
-    /// Returns when it ends, with the remaining work in `left`. Reports the pieces of work and the noise between them: whether it
+    /// Returns when it ends, with the remaining work in `left`, and the remaining intervals. Reports the pieces of work and the noise between them: whether it
     /// is noise, its start and its end.
     pub fn work(
         &mut self,
         mut now: Time,
         left: &mut Duration,
-        mut intervals: u32,
+        intervals: &mut u32,
         mut piece: impl FnMut(bool, Time, Time),
     ) -> Time {
-        while !left.is_zero() && now < Time::MAX && self.skip_to(now, &mut intervals) {
+        while !left.is_zero() && now < Time::MAX && self.skip_to(now, intervals) {
             let (begun, noisy) = (now, self.begin <= now);
             if noisy {
                 now = self.end;
@@ -241,7 +241,7 @@ mod tests {
                 let work = Duration::from_ps(900_000 * US);
                 let (mut at, mut taken) = (Time::ZERO, [Duration::ZERO; 2]);
                 let mut left = work;
-                let end = timeline.work(Time::ZERO, &mut left, u32::MAX, |noisy, from, to| {
+                let end = timeline.work(Time::ZERO, &mut left, &mut { u32::MAX }, |noisy, from, to| {
                     assert_eq!(from, at);
                     at = to;
                     taken[usize::from(noisy)] += to.since(from);
@@ -286,7 +286,7 @@ mod tests {
         let mut timeline = Timeline::new(rng(4), spec(1000, 999, Regularity::Fixed));
         let now = Time::from_ps(5);
         let mut none = Duration::ZERO;
-        assert_eq!(timeline.work(now, &mut none, 1, |_, _, _| panic!("there is no work")), now);
+        assert_eq!(timeline.work(now, &mut none, &mut 1, |_, _, _| panic!("there is no work")), now);
     }
 
     #[test]
@@ -296,7 +296,8 @@ mod tests {
             let (mut now, mut left, mut pieces, mut parts) =
                 (begin, Duration::from_ps(100_000), Vec::new(), 0);
             while !left.is_zero() {
-                now = timeline.work(now, &mut left, most, |noisy, from, to| pieces.push((noisy, from, to)));
+                now = timeline
+                    .work(now, &mut left, &mut { most }, |noisy, from, to| pieces.push((noisy, from, to)));
                 parts += 1;
             }
             pieces.retain(|(_, from, to)| from < to);
