@@ -29,6 +29,38 @@ pub(crate) struct Op {
     pub len: u8,
 }
 
+/// Instructions of a slice, and accesses to memory among them: in one number, so that counting both costs a block one
+/// addition. A slice has fewer than 2^32 instructions, since it has at most 2^31 cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count(u64);
+
+impl Count {
+    pub const ZERO: Count = Count(0);
+
+    /// Those of so many operations.
+    pub fn of(ops: &[Op]) -> Count {
+        let accesses = ops.iter().filter(|op| op.kind.accesses()).count();
+        Count(ops.len() as u64 | (accesses as u64) << 32)
+    }
+
+    pub const fn instructions(self) -> u64 {
+        self.0 & 0xffff_ffff
+    }
+
+    pub const fn accesses(self) -> u64 {
+        self.0 >> 32
+    }
+}
+
+impl std::ops::Add for Count {
+    type Output = Count;
+
+    #[inline(always)]
+    fn add(self, other: Count) -> Count {
+        Count(self.0 + other.0)
+    }
+}
+
 /// Code from one address up to its first jump, branch, ordering point, change of the stack pointer or end.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -44,8 +76,8 @@ pub(crate) struct Block {
     pub first_reads: u64,
     /// The register that its last instruction loads, or zero.
     pub last_load: u8,
-    /// How many instructions it has.
-    pub count: u8,
+    /// Its instructions, and those of them that access memory.
+    pub count: Count,
     /// When its last operation begins.
     pub last_before: u32,
     /// At least one; the last one always ends the block.
@@ -92,7 +124,7 @@ impl Block {
                     taken: before + u32::from(costs.branch_taken.max(1)),
                     first_reads,
                     last_load: if full { loaded } else { 0 },
-                    count: ops.len() as u8 - u8::from(full),
+                    count: Count::of(&ops[..ops.len() - usize::from(full)]),
                     last_before: before,
                     ops: ops.into(),
                 };

@@ -83,6 +83,7 @@ pub struct Context {
     pub(crate) pc: u32,
     pub(crate) cycle: u64,
     pub(crate) instret: u64,
+    pub(crate) accesses: u64,
     pub(crate) cycle_limit: u64,
     pub(crate) time_base: u64,
     /// The lowest that the stack pointer may be.
@@ -102,6 +103,7 @@ impl Context {
             pc: RETURN_ADDRESS,
             cycle: 0,
             instret: 0,
+            accesses: 0,
             cycle_limit: u64::MAX,
             time_base: 0,
             stack_limit: 0,
@@ -228,6 +230,11 @@ impl Context {
         self.instret
     }
 
+    /// How many of these loaded from memory, stored to it or were atomic.
+    pub const fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
     /// The id of the hart, as `mhartid` reads.
     pub const fn hart(&self) -> u32 {
         self.hart
@@ -260,6 +267,7 @@ impl Context {
             panic!("no device access to finish")
         };
         self.advance(len, cycles as u64 + extra_cycles);
+        self.accesses += 1;
         if !write {
             let unused = 32 - bits as u32;
             let high = value << unused;

@@ -205,6 +205,11 @@ impl Kind {
         self as u8 >= Kind::Lr as u8 && self as u8 <= Kind::AmoMaxu as u8
     }
 
+    /// Whether it loads from memory or stores to it.
+    pub(crate) const fn accesses(self) -> bool {
+        matches!(self.class(), Class::Load | Class::Store | Class::Atomic)
+    }
+
     /// Whether it is of extension F, loads and stores apart.
     pub(crate) const fn is_float(self) -> bool {
         self as u8 >= Kind::Fadd as u8 && self as u8 <= Kind::FloatCsr as u8

@@ -11,6 +11,7 @@
 //! - [`Context`] is one thread of execution: registers, pc, cycles. [`Context::call`] enters a handler and
 //!   [`Context::run`] executes a slice of it, up to the next point where the order between cores matters
 //!   ([`Exit`]).
+//! - [`Banks`] are a memory that several cores share, in which accesses wait for one another.
 //! - [`Reservations`] are the LR/SC reservations of all cores on a memory.
 //! - [`Trap`] is a handler's error with its C source line. Names in it come from the file; they are
 //!   [`printable`].
@@ -37,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 pub mod asm;
+mod banks;
 pub mod bare;
 mod block;
 mod compressed;
@@ -55,6 +57,7 @@ mod run;
 mod text;
 mod trap;
 
+pub use crate::banks::{AccessKind, AtomicsAt, BankCounters, BankTiming, Banks, Served};
 pub use crate::context::{Context, DeviceAccess, Exit, OrderPoint, RETURN_ADDRESS};
 pub use crate::core::{Core, CycleCosts, Misaligned};
 pub use crate::image::{Image, LoadError, Segment};

@@ -34,6 +34,8 @@ pub struct Region<'a> {
     base: u32,
     load_extra: u32,
     store_extra: u32,
+    amo_extra: u32,
+    sc_extra: u32,
     guard: u32,
     readable: bool,
     writable: bool,
@@ -52,6 +54,8 @@ impl<'a> Region<'a> {
             base,
             load_extra: 0,
             store_extra: 0,
+            amo_extra: 0,
+            sc_extra: 0,
             guard: 0,
             readable: true,
             writable,
@@ -100,8 +104,14 @@ impl<'a> Region<'a> {
     /// Cycles that a load and a store take longer here than [`CycleCosts`](crate::CycleCosts) says; an AMO takes
     /// the load's, an SC the store's.
     pub const fn latency(mut self, load_extra: u32, store_extra: u32) -> Region<'a> {
-        self.load_extra = load_extra;
-        self.store_extra = store_extra;
+        (self.load_extra, self.amo_extra) = (load_extra, load_extra);
+        (self.store_extra, self.sc_extra) = (store_extra, store_extra);
+        self
+    }
+
+    /// Cycles that an AMO or SC takes longer here, where that is not as [`latency`](Region::latency) has it.
+    pub const fn atomic_latency(mut self, extra: u32) -> Region<'a> {
+        (self.amo_extra, self.sc_extra) = (extra, extra);
         self
     }
 
@@ -414,12 +424,13 @@ impl<'a> AddressSpace<'a> {
             resolved => resolved?,
         };
         let region = &mut self.regions[index];
-        let (load_extra, store_extra, shared) = (region.load_extra, region.store_extra, !region.stack);
+        let extra = WordExtra { lr: region.load_extra, amo: region.amo_extra, sc: region.sc_extra };
+        let shared = !region.stack;
         let bytes = match &mut region.bytes {
             Bytes::Mutable(bytes) => WordBytes::Mutable(&mut bytes[offset..offset + 4]),
             Bytes::Shared(bytes) => WordBytes::Shared(&bytes[offset..offset + 4]),
         };
-        Ok(Word { bytes, load_extra, store_extra, shared })
+        Ok(Word { bytes, extra, shared })
     }
 
     /// A region is remembered only where a hit in it needs no check but its bounds.
@@ -495,11 +506,18 @@ enum WordBytes<'a> {
     Shared(&'a [u8]),
 }
 
+/// The extra cycles of atomic instructions on a word.
+#[derive(Clone, Copy)]
+pub(crate) struct WordExtra {
+    pub lr: u32,
+    pub amo: u32,
+    pub sc: u32,
+}
+
 /// A word of memory under an atomic instruction.
 pub(crate) struct Word<'a> {
     bytes: WordBytes<'a>,
-    pub load_extra: u32,
-    pub store_extra: u32,
+    pub extra: WordExtra,
     /// Whether other cores can reach it.
     pub shared: bool,
 }

@@ -49,6 +49,7 @@ impl Context {
                 self.cycle += u64::from(image.core().costs.of(op.kind)) + u64::from(extra);
                 self.pc = self.pc.wrapping_add(u32::from(op.len));
                 self.instret += 1;
+                self.accesses += u64::from(op.kind.accesses());
                 self.loaded = if op.kind.loads() { op.rd } else { 0 };
                 Ok(())
             }
@@ -104,7 +105,7 @@ impl Context {
         let (result, extra) = match op.kind {
             Kind::Lr => {
                 reservations.reserve(self.hart, address);
-                (word.get(), word.load_extra)
+                (word.get(), word.extra.lr)
             }
             Kind::Sc => {
                 let held = reservations.take(self.hart, address);
@@ -114,7 +115,7 @@ impl Context {
                         reservations.stored(self.hart, address, 4);
                     }
                 }
-                (u32::from(!held), word.store_extra)
+                (u32::from(!held), word.extra.sc)
             }
             kind => {
                 let old = word.get();
@@ -122,7 +123,7 @@ impl Context {
                 if word.shared {
                     reservations.stored(self.hart, address, 4);
                 }
-                (old, word.load_extra)
+                (old, word.extra.amo)
             }
         };
         self.write(op.rd, result);

@@ -4,7 +4,7 @@
 //! with the limit. Only latencies of memories are added on the way, and the part of the block that may still
 //! begin before the limit is then looked up anew: limits are exact to the instruction.
 
-use crate::block::{Block, Op};
+use crate::block::{Block, Count, Op};
 use crate::context::{Context, DeviceAccess, Exit, OrderPoint, Pending, RETURN_ADDRESS};
 use crate::core::Misaligned;
 use crate::decode::{Kind, csr};
@@ -34,17 +34,21 @@ const fn high(product: i64) -> u32 {
     (product >> 32) as u32
 }
 
-/// Where a slice stands: the block it is in, and the counts at its start, latencies so far included.
+/// The longest slice, in cycles: what is counted in it fits a [`Count`].
+const LONGEST: u64 = 1 << 31;
+
+/// Where a slice stands: the block it is in, the cycle at its start, latencies so far included, and what the slice has
+/// counted before it.
 #[derive(Clone, Copy)]
 struct Place<'i> {
     block: &'i Block,
     cycle: u64,
-    instret: u64,
+    count: Count,
 }
 
 impl Context {
     /// Executes up to, not past, the next point where the order between cores matters, and begins no instruction
-    /// at or after cycle `until`.
+    /// at or after cycle `until`. A slice of 2^31 cycles ends by itself.
     ///
     /// [`cycle`](Context::cycle) is then the cycle at which the next instruction begins. Any division into slices
     /// gives the same state and the same cycles.
@@ -61,17 +65,19 @@ impl Context {
         if !cache_stores {
             space.forget_stores();
         }
-        let bound = until.min(self.cycle_limit);
-        let (mut pc, mut cycle, mut instret) = (self.pc, self.cycle, self.instret);
+        let bound = until.min(self.cycle_limit).min(self.cycle.saturating_add(LONGEST));
+        let (mut pc, mut cycle, mut count) = (self.pc, self.cycle, Count::ZERO);
         let mut from = None;
 
         'blocks: loop {
             if self.sp() < self.stack_limit {
-                (self.pc, self.cycle, self.instret) = (pc, cycle, instret);
+                (self.pc, self.cycle) = (pc, cycle);
+                self.counted(count);
                 return self.overrun(image, space, reservations, from);
             }
             let Some(block) = image.block(pc) else {
-                (self.pc, self.cycle, self.instret) = (pc, cycle, instret);
+                (self.pc, self.cycle) = (pc, cycle);
+                self.counted(count);
                 return self.nowhere(image, reservations, from);
             };
             if self.loaded != 0 {
@@ -117,7 +123,7 @@ impl Context {
                                             *value.to_le_bytes().first_chunk().expect("at most four bytes")
                                         }
                                         Err(stop) => {
-                                            let place = Place { block, cycle, instret };
+                                            let place = Place { block, cycle, count };
                                             return self.stopped(image, reservations, stop, place, op);
                                         }
                                     }
@@ -142,7 +148,7 @@ impl Context {
                                         add_latency!(extra + misaligned_extra(image, address, $size));
                                     }
                                     Err(stop) => {
-                                        let place = Place { block, cycle, instret };
+                                        let place = Place { block, cycle, count };
                                         return self.stopped(image, reservations, stop, place, op);
                                     }
                                 }
@@ -152,7 +158,7 @@ impl Context {
                     macro_rules! go {
                         ($target:expr, $cycles:expr) => {{
                             cycle += u64::from($cycles);
-                            instret += u64::from(block.count);
+                            count = count + block.count;
                             pc = $target;
                             if pc == block.pc {
                                 continue 'again;
@@ -207,7 +213,8 @@ impl Context {
                         Kind::Sw => store!(4),
                         Kind::Csr => {
                             let now = cycle + u64::from(op.before);
-                            set!(self.counter(op.imm, now, instret + u64::from(op.index)));
+                            let instret = self.instret + count.instructions() + u64::from(op.index);
+                            set!(self.counter(op.imm, now, instret));
                         }
                         Kind::Beq => branch!(a == b),
                         Kind::Bne => branch!(a != b),
@@ -228,7 +235,7 @@ impl Context {
                         }
                         Kind::Through => {
                             cycle += u64::from(block.through);
-                            instret += u64::from(block.count);
+                            count = count + block.count;
                             pc = block.end;
                             self.loaded = block.last_load;
                             from = Some(pc);
@@ -238,13 +245,13 @@ impl Context {
                             if self.extended(op, a, b) {
                                 continue;
                             }
-                            let place = Place { block, cycle, instret };
+                            let place = Place { block, cycle, count };
                             return self.ended(image, reservations, place, op);
                         }
                     }
                 }
                 let op = &block.ops[end];
-                self.stay(Place { block, cycle, instret }, op);
+                self.stay(Place { block, cycle, count }, op);
                 if op.kind == Kind::Through {
                     self.loaded = block.last_load;
                 }
@@ -294,7 +301,12 @@ impl Context {
     fn stay(&mut self, place: Place<'_>, op: &Op) {
         self.pc = place.block.pc.wrapping_add(u32::from(op.offset));
         self.cycle = place.cycle + u64::from(op.before);
-        self.instret = place.instret + u64::from(op.index);
+        self.counted(place.count + Count::of(&place.block.ops[..usize::from(op.index)]));
+    }
+
+    const fn counted(&mut self, count: Count) {
+        self.instret += count.instructions();
+        self.accesses += count.accesses();
     }
 
     pub(crate) fn reference(

@@ -1,5 +1,6 @@
 //! All tests of the crate but those that count allocations: one program is built and linked sooner than many.
 
+mod banks;
 mod common;
 mod cycles;
 mod extensions;

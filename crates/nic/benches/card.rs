@@ -1,5 +1,5 @@
-//! Packets a second of CPU time through two cards on a pair: deposited, and stored by a small payload
-//! handler.
+//! Packets a second of CPU time through two cards on a pair: deposited, and stored by a small payload handler. Cycles of
+//! 32 busy cores a second of CPU time, all cores together: with ideal memory, and with banks at which they wait.
 //!
 //! `cargo bench -p nicety-nic --bench card`
 
@@ -52,9 +52,54 @@ fn packets_per_s(handlers: bool) -> f64 {
     (MESSAGES * (MESSAGE / PACKET) as u64) as f64 / begun.elapsed().as_secs_f64()
 }
 
+/// Changes words of the state: 2 accesses in a round of 12 cycles, each processor to words of its own.
+fn change_words() -> Code {
+    use nicety_hpu::asm::*;
+    let round = [
+        lw(T0, 0, T2),
+        addi(T3, T3, 1),
+        xor(T4, T3, T0),
+        add(T4, T4, T3),
+        srli(T5, T4, 3),
+        add(T4, T4, T5),
+        sw(T4, 4, T2),
+        addi(T1, T1, -1),
+        bne(T1, ZERO, -32),
+    ];
+    Code::enter()
+        .with(&[csrrs(T2, 0xf14, ZERO), slli(T2, T2, 3), add(T2, T2, S0)])
+        .set(T1, 20_000)
+        .with(&round)
+        .returns(0)
+}
+
+fn core_cycles_per_s(overrides: &[&str]) -> f64 {
+    const PACKETS: usize = 64;
+    let all = ["packet.payload=64 B", "hpu.cores=32"].iter().chain(overrides).copied().collect::<Vec<_>>();
+    let mut rig = Rig::new(&all);
+    rig.program(0, async |a| {
+        let request = a.request(&a.alloc(&pattern(PACKETS * 64, 1)), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    rig.program(1, async move |b| {
+        let me = counted(&b.alloc(&[0; PACKETS * 64]), 5, b.ct);
+        b.append_with(me, &payload(change_words()), &[0; 256]).await.unwrap();
+        b.count(b.ct, 1).await.unwrap();
+    });
+    let begun = ThreadTime::now();
+    rig.run();
+    rig.nodes[1].card.handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
+}
+
 fn main() {
     for (name, handlers) in [("deposit", false), ("stream handler", true)] {
         let best = (0..3).map(|_| packets_per_s(handlers)).fold(0.0, f64::max);
         println!("{name}: packets_per_s {best:.0}");
+    }
+    let banked = ["memory.state=l1", "memory.l1.banks=64"];
+    for (name, overrides) in [("ideal", &[][..]), ("banked", &banked)] {
+        let best = (0..3).map(|_| core_cycles_per_s(overrides)).fold(0.0, f64::max);
+        println!("{name} memory: core_cycles_per_s {best:.0}");
     }
 }

@@ -9,6 +9,7 @@ mod contexts;
 mod delivery;
 mod ethernet;
 mod handlers;
+mod levels;
 mod nfp;
 mod pending;
 mod qnix;

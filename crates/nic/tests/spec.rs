@@ -58,11 +58,69 @@ fn errors_name_their_place_and_a_remedy() {
         ("packet.payload=4 B", &["packet.payload", "8"]),
         ("bus.latency=250", &["bus.latency", "ns"]),
         ("hpu.clock=0 GHz", &["hpu.clock"]),
+        ("memory.state=l3", &["memory.state", "ideal, core, l1"]),
+        (
+            "memory.cluster=3",
+            &[
+                "memory.cluster",
+                "4 cores (hpu.cores) do not divide into clusters of 3",
+                "write for example 2",
+            ],
+        ),
+        ("memory.l2.load=20", &["memory.l2.load", "nothing lies in this level", "memory.state = \"l2\""]),
     ] {
         let error = with("spin-discrete", &[text]).unwrap_err();
         for part in expected {
             assert!(error.contains(part), "{text}: no '{part}' in\n{error}");
         }
+    }
+}
+
+#[test]
+fn memories_that_do_not_divide_are_refused() {
+    for (overrides, expected) in [
+        (
+            &["memory.state=l2", "memory.l2.banks=6"][..],
+            &[
+                "memory.l2.banks",
+                "1048576 bytes, which do not divide into 6 banks of 4 bytes",
+                "for example 4",
+            ][..],
+        ),
+        (
+            &["memory.data=l1", "memory.cluster=2", "memory.l1.banks=3", "memory.l1.interleave=64 B"],
+            &["memory.l1.banks", "2 clusters of 3 banks of 64 bytes in a row", "for example 2"],
+        ),
+        (
+            &["memory.data=l1", "memory.l1.width=6 B", "memory.l1.interleave=16 B"],
+            &[
+                "memory.l1.width",
+                "16 bytes in a row (interleave) do not divide into accesses of 6 bytes",
+                "\"4 B\"",
+            ],
+        ),
+        (&["memory.data=l1", "memory.l1.interleave=2 B"], &["memory.l1.interleave", "a word of 4 bytes"]),
+        (
+            &["memory.data=l1", "hpu.cycles.load=3", "memory.l1.load=2"],
+            &["memory.l1.load", "takes 3 cycles (hpu.cycles.load)", "write 3 or more"],
+        ),
+        (
+            &["memory.data=l1", "hpu.cores=200"],
+            &["memory.data", "200 cores do not share a level at 2.5 GHz", "198", "contended = false"],
+        ),
+    ] {
+        let error = with("spin-discrete", overrides).unwrap_err();
+        for part in expected {
+            assert!(error.contains(part), "{overrides:?}: no '{part}' in\n{error}");
+        }
+    }
+    // Not contended, or as many as there may be.
+    for overrides in [
+        &["memory.data=l1", "hpu.cores=200", "memory.l1.contended=false"][..],
+        &["memory.data=l1", "hpu.cores=198"],
+        &["memory.state=l1", "hpu.cores=12", "hpu.memory=768 KiB", "memory.cluster=4", "memory.l1.banks=64"],
+    ] {
+        assert!(with("spin-discrete", overrides).is_ok(), "{overrides:?}");
     }
 }
 

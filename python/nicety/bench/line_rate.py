@@ -24,6 +24,7 @@ from nicety.shared.types import (
     LineRateReport,
     LineRateRow,
     Lock,
+    MemoryLevel,
     ProgramManifest,
     SourceManifest,
 )
@@ -108,7 +109,8 @@ def line_rate_html(report: LineRateReport) -> str:
     for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
         own = [row for row in report["rows"] if row["nic"] == nic]
         text += "".join(table_html(title, rows) for title, rows in tables_of(nic, own))
-        text += "".join(f"<p>{escape(words)}</p>" for words in [*refused_at_sizes(own), *shortfalls(own)])
+        words = [*refused_at_sizes(own), *shortfalls(own), *waits(own), *foundation(own)]
+        text += "".join(f"<p>{escape(text)}</p>" for text in words)
     return text
 
 
@@ -150,7 +152,7 @@ def line_rate_text(report: LineRateReport) -> str:
             lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
         if refused := refused_at_sizes(own):
             lines += ["", *(f"# {line}" for line in refused)]
-        for text in shortfalls(own):
+        for text in [*shortfalls(own), *waits(own), *foundation(own)]:
             lines += ["", *textwrap.wrap(text, 100, initial_indent="# ", subsequent_indent="# ")]
     return "\n".join(lines) + "\n"
 
@@ -176,7 +178,11 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
         ]
         tables.append((f"{nic}: each handler", [list(_HANDLER_COLUMNS), *cells]))
     title = f"{nic}: what became of the packets, and the load of each part at the wire's rate (%)"
-    tables.append((title, [list(_LOAD_COLUMNS), *map(_loads, rows)]))
+    if any(row["memory"]["levels"] for row in rows):
+        cells = [[*_loads(row), fixed(100 * row["loads"]["memory_bank"], 1)] for row in rows]
+        tables.append((title, [[*_LOAD_COLUMNS, "Bank"], *cells]))
+    else:
+        tables.append((title, [list(_LOAD_COLUMNS), *map(_loads, rows)]))
     return tables
 
 
@@ -240,6 +246,8 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "lock":
         lock = row["locks"][0]
         why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
+    elif limit == "memory bank":
+        why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
     elif limit == "packet buffer":
         few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
         return (
@@ -269,10 +277,14 @@ def _enough(row: LineRateRow) -> str:
     """How many processors would do, and whether any number would."""
     few = f"the card has {row['hpus']}"
     if row["hpus_needed"] is None:
-        lock = f" ({_held(row['locks'][0])})" if row["locks"] and row["loads"]["lock"] > 1 else ""
-        return f"{few}, and no number would keep up{lock}. {_at_most(row)}"
+        why = ""
+        if row["locks"] and row["loads"]["lock"] > 1:
+            why = f" ({_held(row['locks'][0])})"
+        elif row["loads"]["memory_bank"] > 1:
+            why = f" ({_occupied(_busiest(row))})"
+        return f"{few}, and no number would keep up{why}. {_at_most(row)}"
     # With more of them handlers would wait longer for one another.
-    least = "at least " if row["locks"] else ""
+    least = "at least " if row["locks"] or row["memory"]["shared_accesses"] else ""
     return f"{least}{row['hpus_needed']} processors would keep up, and {few}."
 
 
@@ -283,6 +295,45 @@ def _held(lock: Lock) -> str:
         f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){times}, "
         f"and others wait for it at {lock['waited_at']}"
     )
+
+
+def _busiest(row: LineRateRow) -> MemoryLevel:
+    return max(row["memory"]["levels"], key=lambda level: level["load"])
+
+
+def _occupied(level: MemoryLevel) -> str:
+    times = f"{fixed(level['busiest_accesses'], 1)} times, for {fixed(level['load'], 2)} times as long as there is"
+    return f"each packet occupies {level['busiest']} {times}"
+
+
+def waits(rows: list[LineRateRow]) -> list[str]:
+    """In words, for how long packets wait for each other in a shared level of memory, and where."""
+    texts = []
+    for row in rows:
+        for level in row["memory"]["levels"]:
+            if not level["waited_cycles"]:
+                continue
+            text = f"{row['packet_bytes']} B: a packet's handlers wait {fixed(level['waited_cycles'], 1)} cycles in all "
+            text += f"in {fixed(level['accesses'], 1)} accesses to {level['level']}"
+            if level["busiest_waited_cycles"]:
+                text += f", {fixed(level['busiest_waited_cycles'], 1)} of them for {level['busiest']}"
+            places = [f"{fixed(line['waited_cycles'], 1)} at {line['line']}" for line in level["lines"][:3]]
+            texts.append(f"{text}; most at these lines: {', '.join(places)}." if places else f"{text}.")
+    return texts
+
+
+def foundation(rows: list[LineRateRow]) -> list[str]:
+    """In words, which part of the answer rests on memory that no card has: one that never makes anybody wait."""
+    ideal = rows[0]["memory"]["ideal"]
+    if not ideal:
+        return []
+    counts = [row["memory"]["accesses"] - row["memory"]["shared_accesses"] for row in rows]
+    sizes = [f"{fixed(count, 1)} at {row['packet_bytes']} B" for row, count in zip(rows, counts, strict=True)]
+    pieces = ", ".join(ideal)
+    return [
+        "Rests on ideal memory, which answers any number of processors at once, in the cycles of hpu.cycles: "
+        f"{pieces} ([memory] in the spec). Accesses a packet that wait for nothing: {', '.join(sizes)}."
+    ]
 
 
 def _at_most(row: LineRateRow) -> str:

@@ -14,7 +14,7 @@ mod rig;
 mod row;
 
 pub use request::{Plan, Planned, Request, plan};
-pub use row::{Fates, HandlerRow, Loads, LockRow, Row};
+pub use row::{Fates, HandlerRow, LevelRow, Loads, LockRow, MemoryRow, Row, WaitingLineRow};
 
 use super::{PointFailure, Points, Printed};
 use nicety::record::Recording;

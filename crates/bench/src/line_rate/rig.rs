@@ -71,6 +71,9 @@ impl Rig<'_> {
             payload_handler: self.handlers.has_payload_handler(),
             words: card.waited_words(),
             sent: card.packets_sent(),
+            ideal: spec.hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
+            levels: card.memory_levels(),
+            statistics: card.handler_statistics(),
         };
         let row = Row {
             refused_commands: card.refused_commands(),

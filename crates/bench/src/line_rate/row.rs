@@ -5,7 +5,7 @@ use super::request::Messages;
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
-use nicety_nic::spin::{Busy, WaitedWord};
+use nicety_nic::spin::{Busy, HandlerStatistics, LevelUse, WaitedWord};
 use nicety_types::{HandlerRun, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,6 +70,58 @@ pub struct Loads {
     pub bus_to_host: f64,
     /// The word of memory that handlers hold longest one at a time: a lock.
     pub lock: f64,
+    /// The busiest bank of a level of memory that processors share; 0 where the card has no such level.
+    pub memory_bank: f64,
+}
+
+/// A line of a handler's source that waits for banks.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "WaitingLine")]
+pub struct WaitingLineRow {
+    /// The source line.
+    pub line: String,
+    /// Number of its accesses that waited.
+    pub waits: u64,
+    /// Cycles that they waited, for a packet.
+    pub waited_cycles: f64,
+}
+
+/// A level of memory in which processors wait for one another, over the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MemoryLevel")]
+pub struct LevelRow {
+    /// The level, as the card's spec names it.
+    pub level: String,
+    /// Accesses for a packet.
+    pub accesses: f64,
+    /// Cycles for a packet that processors waited for banks, beside the latency.
+    pub waited_cycles: f64,
+    /// The bank that was busy longest, or the level's unit for atomic operations.
+    pub busiest: String,
+    /// Its accesses for a packet.
+    pub busiest_accesses: f64,
+    /// Cycles for a packet that processors waited for it.
+    pub busiest_waited_cycles: f64,
+    /// Its load at line rate.
+    pub load: f64,
+    /// The most packets a second with any number of handler processors, by the time for which a packet occupies it.
+    pub most_packets_per_s: f64,
+    /// The source lines that waited most for the level; the first few.
+    pub lines: Vec<WaitingLineRow>,
+}
+
+/// The memory of handlers, over the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "HandlerMemory")]
+pub struct MemoryRow {
+    /// Pieces of memory in no level: accesses cost what `hpu.cycles` has, and none waits for another.
+    pub ideal: Vec<String>,
+    /// Accesses of handlers for a packet: loads, stores, atomic operations and commands.
+    pub accesses: f64,
+    /// Of these, accesses to levels in which processors wait for one another; the rest waits for nothing.
+    pub shared_accesses: f64,
+    /// Levels in which they do.
+    pub levels: Vec<LevelRow>,
 }
 
 /// A word of memory that handlers have waited for, over the whole run.
@@ -137,7 +189,7 @@ pub struct Row {
     /// Whether the card sustains the line rate for ever.
     pub sustains_line_rate: bool,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
-    /// host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of them has too much to do
+    /// host`; `lock`, a word of memory that one handler at a time has; `memory bank`; `packet buffer` where none of them has too much to do
     /// and there are too few places for the packets in flight; or `waiting`.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
@@ -162,6 +214,8 @@ pub struct Row {
     pub loads: Loads,
     /// Words of memory that handlers have waited for, by the time they were held; the first few.
     pub locks: Vec<LockRow>,
+    /// The memory of handlers: what of it is shared, and who waits there.
+    pub memory: MemoryRow,
     /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
     pub refused_commands: Vec<RefusedCommand>,
 }
@@ -186,6 +240,11 @@ pub(super) struct Load {
     pub(super) words: Vec<WaitedWord>,
     /// Whether the program has a payload handler.
     pub(super) payload_handler: bool,
+    /// Pieces of memory in no level.
+    pub(super) ideal: Vec<String>,
+    /// The levels of memory that processors share, and the handlers' accesses, over the whole run.
+    pub(super) levels: Vec<LevelUse>,
+    pub(super) statistics: HandlerStatistics,
 }
 
 /// The fraction of line rate that counts as reached if no resource is overloaded: handlers with different run times
@@ -271,8 +330,10 @@ impl<'r> Measured<'r> {
             bus_to_card: of(load.busy.bus_to_card),
             bus_to_host: of(load.busy.bus_to_host),
             lock: load.words.iter().map(|word| of(word.held)).fold(0.0, f64::max),
+            memory_bank: load.levels.iter().map(|level| of(level.busiest_busy)).fold(0.0, f64::max),
         };
-        let others = [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, loads.lock];
+        let others =
+            [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, loads.lock, loads.memory_bank];
         let reachable = 1.0 / others.into_iter().fold(1.0, f64::max);
         let occupied = load.words.iter().map(|word| of(word.held + word.handed_over)).fold(0.0, f64::max);
         let parked = self.runs.iter().flatten().any(|run| !run.parked.is_zero());
@@ -318,8 +379,39 @@ impl<'r> Measured<'r> {
             sent_per_packet: load.sent as f64 / (messages.total() * messages.packets_each) as f64,
             handlers,
             locks: load.words.iter().take(LOCKS).map(|word| lock_row(word, load)).collect(),
+            memory: memory_row(load),
             refused_commands: Vec::new(),
         }
+    }
+}
+
+fn memory_row(load: &Load) -> MemoryRow {
+    let packets = (load.messages.total() * load.messages.packets_each) as f64;
+    let each = |count: u64| count as f64 / packets;
+    let level_row = |level: &LevelUse| {
+        let busy_ps = level.busiest_busy.ps() as f64 / packets;
+        let lines = level.lines.iter().map(|line| WaitingLineRow {
+            line: line.place.clone(),
+            waits: line.waits,
+            waited_cycles: each(line.cycles),
+        });
+        LevelRow {
+            level: level.level.to_owned(),
+            accesses: each(level.accesses),
+            waited_cycles: each(level.waited_cycles),
+            busiest: level.busiest.clone(),
+            busiest_accesses: each(level.busiest_accesses),
+            busiest_waited_cycles: each(level.busiest_waited_cycles),
+            load: busy_ps / load.interval.ps() as f64,
+            most_packets_per_s: 1e12 / busy_ps.max(1.0),
+            lines: lines.collect(),
+        }
+    };
+    MemoryRow {
+        ideal: load.ideal.clone(),
+        accesses: each(load.statistics.accesses),
+        shared_accesses: each(load.statistics.shared_accesses),
+        levels: load.levels.iter().map(level_row).collect(),
     }
 }
 
@@ -353,6 +445,7 @@ fn limit(loads: &Loads, hpus_busy: bool, buffer_full: bool, fraction: f64) -> Op
         ("bus to card", loads.bus_to_card),
         ("bus to host", loads.bus_to_host),
         ("lock", loads.lock),
+        ("memory bank", loads.memory_bank),
     ];
     let (name, most) = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
     match explains(most) {
@@ -471,6 +564,8 @@ mod tests {
         assert_eq!(limit(&short, false, false, 0.3), Some("waiting"));
         let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
         assert_eq!(limit(&lock, true, true, 0.2), Some("lock"));
+        let bank = Loads { memory_bank: 3.0, hpus: 4.0, ..idle };
+        assert_eq!(limit(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
         // More processors would process more, though not everything.
         assert_eq!(limit(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
         let matching = Loads { matching: 4.0, ..idle };

@@ -39,6 +39,7 @@ pub(crate) use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::contention::WaitedWord;
+pub use handlers::levels::{LevelUse, WaitingLine};
 pub use handlers::printf::Printed;
 pub use host::CallError;
 pub use host::command::{Appending, Pending};
@@ -48,8 +49,8 @@ pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationRep
 pub use programs::attachments::{Attach, AttachError, HpuMemoryId, State};
 pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use receive::intake::Unusable;
-pub use spec::MessagesSpec;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
+pub use spec::{Level, LevelSpec, MemorySpec, MessagesSpec, Piece};
 pub use transmit::generate::Generated;
 
 use crate::parts::Dma;
@@ -58,6 +59,7 @@ use crate::programs::{FailureKind, Log, ProgramFailure, RefusedCommand};
 use deposit::reply::Atomics;
 use handlers::contention::Contention;
 use handlers::hpus::Hpus;
+use handlers::levels::Levels;
 use handlers::refusals::Refusals;
 use host::messages::Messages;
 use host::view::{HostView, Seen};
@@ -134,6 +136,7 @@ pub struct Card {
     alarm: RefCell<Option<Arc<AtomicBool>>>,
     refusals: Refusals,
     contention: Contention,
+    levels: Levels,
     log: Log,
     printed: Cell<Printed>,
     recorder: Recorder,
@@ -182,6 +185,7 @@ impl Card {
             alarm: RefCell::default(),
             refusals: Refusals::default(),
             contention: Contention::default(),
+            levels: Levels::new(&spec),
             log,
             printed: Cell::default(),
             recorder: recorder.clone(),
@@ -269,6 +273,11 @@ impl Card {
     /// Words of memory that handlers have waited for, mostly locks.
     pub fn waited_words(&self) -> Vec<WaitedWord> {
         self.contention.list()
+    }
+
+    /// What each level of memory has done at which handlers wait for one another.
+    pub fn memory_levels(&self) -> Vec<LevelUse> {
+        self.levels.list()
     }
 
     /// Commands of handlers that this card has refused, in the order of their first refusals.

@@ -1,5 +1,9 @@
 //! The spec of a Portals 4 card with packet handlers.
 
+mod memory;
+
+pub use memory::{Level, LevelSpec, MemorySpec, Piece};
+
 use crate::parts::transport::TransportSpec;
 use crate::sections::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
@@ -97,6 +101,8 @@ pub struct HpuSpec {
     pub printf_byte: u64,
     /// DMA transfers of one handler in flight.
     pub dma_handles: u32,
+    /// Where handlers' memory lies, and its timing.
+    pub memories: MemorySpec,
 }
 
 /// The protocol of messages that may come before their receives.
@@ -213,12 +219,15 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
             _ => Scheduling::FirstCome,
         };
     let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
+    let memory = size("memory", 64 << 20, "HPU memory, of all applications together");
+    let around = memory::Around { cores, memory, clock_hz: clock.hz(), costs };
     HpuSpec {
         cores,
         clock,
         core: Core { isa, costs, misaligned },
         isa: isa_text,
-        memory: size("memory", 64 << 20, "HPU memory, of all applications together"),
+        memory,
+        memories: memory::read(reader, &around),
         contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be in flight")
             as u32,
         applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,

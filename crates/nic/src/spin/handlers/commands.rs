@@ -65,6 +65,7 @@ impl Card {
             number::CAS => {
                 aligned(a0)?;
                 let (expected, new) = (long(a1, a2), long(a3, a4));
+                running.busy += self.command_in_turn(running, a0);
                 Ok(self.atomically(running, a0, |running| {
                     let swap = self.read_u64(running, a0)? == expected;
                     if swap {
@@ -76,6 +77,7 @@ impl Card {
             number::FADD => {
                 aligned(a0)?;
                 let increment = long(a2, a3);
+                running.busy += self.command_in_turn(running, a0);
                 Ok(self.atomically(running, a0, |running| {
                     let found = self.read_u64(running, a0)?;
                     self.write_u64(running, a0, found.wrapping_add(increment))?;

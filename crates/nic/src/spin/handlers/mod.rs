@@ -9,6 +9,7 @@
 //! | DMA transfers in flight of a thread's handlers | `transfers.rs` |
 //! | handler processors, their threads and their queue | `hpus` |
 //! | a running handler and its memory | `running.rs` |
+//! | the levels of memory, and their banks | `levels.rs` |
 //! | words of memory that processors share | `shared.rs` |
 //! | DMA and atomic operations on host memory | `dma.rs` |
 //! | output of handlers | `printf.rs` |
@@ -22,6 +23,7 @@ pub(super) mod contention;
 mod dma;
 pub(super) mod fate;
 pub(super) mod hpus;
+pub(super) mod levels;
 mod outcome;
 pub(super) mod printf;
 pub(super) mod refusals;

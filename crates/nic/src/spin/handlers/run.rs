@@ -12,7 +12,7 @@ use crate::spin::resources;
 use crate::spin::stages;
 use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind};
 use nicety_portals::HeaderKind;
-use nicety_types::{HandlerRun, Level, MessageId, Path, Payload, Time};
+use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Payload, Time};
 use std::rc::Rc;
 
 /// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
@@ -57,18 +57,23 @@ impl Card {
             message,
             attachment,
             memory: RunMemory::new(),
-            started: now,
+            started: self.levels.start(thread.core, now),
             since: now,
             path: run.path.clone(),
             busy: 0,
             number: self.hpus.next_run(),
+            atomic_commands: 0,
+            shared_accesses: 0,
+            memory_waits: 0,
         };
+        let started = running.started;
         let (entry, arguments) = self.arguments(&mut run, &mut running.memory);
         let ended = self.execute(thread, &mut running, entry, arguments).await;
         self.contention.goes_on(running.number);
         running.path.advance(stages::HANDLER, self.sim.now());
         self.leave_core(&running);
-        self.record_run(&running, &run, ready, now, &ended);
+        let parked = running.started.since(started);
+        self.record_run(&running, &run, [ready, now], parked, &ended);
         if let Some(packet) = &mut run.packet {
             packet.payload = running.memory.into_payload();
             packet.path = running.path.clone();
@@ -117,12 +122,20 @@ impl Card {
         running.since = self.sim.now();
         self.queued(thread.core, running.message, &mut running.path);
         // Its cycles do not advance meanwhile; `time` does.
-        running.started += running.since.since(asked);
+        let started = running.started + running.since.since(asked);
+        running.started = self.levels.start(thread.core, started);
         let base = self.spec.hpu.clock.cycles_in(running.started.since(Time::ZERO));
         thread.state.borrow_mut().context.set_time_base(base);
     }
 
-    fn record_run(&self, running: &Running, run: &Run, ready: Time, start: Time, ended: &Ended) {
+    fn record_run(
+        &self,
+        running: &Running,
+        run: &Run,
+        [ready, start]: [Time; 2],
+        parked: Duration,
+        ended: &Ended,
+    ) {
         let end = self.sim.now();
         if self.recorder.keeps(Level::Packets) {
             self.recorder.handler_run(HandlerRun {
@@ -133,7 +146,7 @@ impl Card {
                 ready,
                 start,
                 end,
-                parked: running.started.since(start),
+                parked,
                 cycles: cycles_until(self.spec.hpu.clock, running.started, end),
                 instructions: running.thread.state.borrow().context.instret(),
                 outcome: ended.name(),
@@ -200,6 +213,8 @@ impl Card {
         let image = &program.handlers.image;
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let (mut stalled, mut ahead) = (0, None);
+        // An instruction whose turn it is, and what it takes beside its own cycles.
+        let mut due = None;
         {
             let mut state = thread.state.borrow_mut();
             let stack_top = map::STACK + spec.stack;
@@ -217,10 +232,21 @@ impl Card {
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let words = application.atomic_words.borrow();
                 let mut space = AddressSpace::new();
-                fill(&mut space, &attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                let timings = &self.levels.timings;
+                fill(&mut space, timings, &attachment, &mut data, &mut bytes, stack, &mut running.memory);
                 space.order_words(&words);
+                let mut reservations = application.reservations.borrow_mut();
+                let performed = match due.take() {
+                    Some(extra) => context.perform(image, &mut space, &mut reservations).map(|()| {
+                        context.stall(extra);
+                    }),
+                    None => Ok(()),
+                };
                 let until = context.cycle().saturating_add(SLICE);
-                context.run(image, &mut space, &mut application.reservations.borrow_mut(), until)
+                match performed {
+                    Ok(()) => context.run(image, &mut space, &mut reservations, until),
+                    Err(trap) => Exit::Trap(trap),
+                }
             };
             let cycle = thread.state.borrow().context.cycle();
             if matches!(exit, Exit::Return(_)) && thread.transfers.all_free() {
@@ -233,8 +259,13 @@ impl Card {
                 Exit::Return(value) => break Ended::Returned(value),
                 Exit::Trap(trap) => break stopped_within(running, &trap, bound),
                 Exit::Order(point) => {
+                    let extra = self.in_turn(running, &point);
                     let pc = thread.state.borrow().context.pc();
                     let word = running.ordered_word(&point);
+                    if word.is_none() && point != OrderPoint::Fence {
+                        due = Some(extra);
+                        continue;
+                    }
                     let before = word.map(|word| running.peek(word));
                     let performed = {
                         let mut state = thread.state.borrow_mut();
@@ -242,8 +273,20 @@ impl Card {
                         let (mut data, mut bytes) =
                             (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                         let mut space = AddressSpace::new();
-                        fill(&mut space, &attachment, &mut data, &mut bytes, stack, &mut running.memory);
-                        context.perform(image, &mut space, &mut application.reservations.borrow_mut())
+                        let timings = &self.levels.timings;
+                        fill(
+                            &mut space,
+                            timings,
+                            &attachment,
+                            &mut data,
+                            &mut bytes,
+                            stack,
+                            &mut running.memory,
+                        );
+                        let mut reservations = application.reservations.borrow_mut();
+                        let performed = context.perform(image, &mut space, &mut reservations);
+                        context.stall(extra);
+                        performed
                     };
                     if let Err(trap) = performed {
                         break stopped(running, &trap);
@@ -304,10 +347,16 @@ impl Card {
         let cycle = over + spec.handler_end;
         self.sim.until(running.started + spec.clock.cycles(cycle)).await;
 
-        let instructions = thread.state.borrow().context.instret();
+        let (instructions, accesses) = {
+            let context = &thread.state.borrow().context;
+            (context.instret(), context.accesses() + running.atomic_commands)
+        };
         application.count(|statistics| {
             statistics.runs += 1;
             statistics.instructions += instructions;
+            statistics.accesses += accesses;
+            statistics.shared_accesses += running.shared_accesses;
+            statistics.memory_waits += running.memory_waits;
             statistics.cycles += cycle;
             statistics.stalled += stalled;
         });

@@ -1,9 +1,11 @@
 //! A running handler: the context of its commands, and its memory.
 
 use crate::spin::handlers::hpus::Thread;
+use crate::spin::handlers::levels::Timings;
 use crate::spin::programs::application::Application;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::{Kind, map};
+use crate::spin::spec::Piece;
 use nicety_hpu::{AddressSpace, Region};
 use nicety_types::{Buffer, MessageId, Path, Payload, Time};
 use std::rc::Rc;
@@ -47,19 +49,22 @@ impl RunMemory {
 /// Fills the empty address space of a slice of a run. It is large, and each slice has one: so it is filled in place.
 pub(in crate::spin) fn fill<'a>(
     space: &mut AddressSpace<'a>,
+    timings: &Timings,
     attachment: &'a Attachment,
     data: &'a mut [u8],
     state: &'a mut [u8],
     stack: &'a mut [u8],
     run: &'a mut RunMemory,
 ) {
-    space.push(Region::memory("the state", attachment.state_address(), state));
-    space.push(Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
     let packet = run.packet.as_mut().map_or(&mut [][..], |packet| &mut packet[..]);
-    space.push(Region::memory("the packet", map::PACKET, packet));
+    let code = &attachment.program.code;
+    let mut push = |piece, region| space.push(timings.apply(piece, region));
+    push(Piece::State, Region::memory("the state", attachment.state_address(), state));
+    push(Piece::Stack, Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
+    push(Piece::Packet, Region::memory("the packet", map::PACKET, packet));
+    push(Piece::Constants, Region::read_only("program memory", map::CODE, code));
+    push(Piece::Data, Region::memory("the program's data", map::MEMORY, data));
     space.push(Region::read_only("the header", map::ARGUMENTS, &run.arguments));
-    space.push(Region::read_only("program memory", map::CODE, &attachment.program.code));
-    space.push(Region::memory("the program's data", map::MEMORY, data));
 }
 
 impl Running {
@@ -74,7 +79,7 @@ impl Running {
         let (mut data, mut state) =
             (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
         let mut space = AddressSpace::new();
-        fill(&mut space, attachment, &mut data, &mut state, &mut thread.stack, memory);
+        fill(&mut space, &Timings::NONE, attachment, &mut data, &mut state, &mut thread.stack, memory);
         act(&mut space)
     }
 }
@@ -98,4 +103,9 @@ pub(in crate::spin) struct Running {
     pub(in crate::spin) busy: u64,
     /// Its number on this card.
     pub(in crate::spin) number: u64,
+    /// Its atomic commands on memory.
+    pub(in crate::spin) atomic_commands: u64,
+    /// Its accesses to contended levels, and the cycles that they waited.
+    pub(in crate::spin) shared_accesses: u64,
+    pub(in crate::spin) memory_waits: u64,
 }

@@ -19,6 +19,10 @@ impl Running {
             OrderPoint::Memory { address, .. } => (address & !3, false),
             OrderPoint::Fence => return None,
         };
+        if !atomic && self.application().atomic_words.borrow().binary_search(&address).is_err() {
+            // It waits for its memory alone.
+            return None;
+        }
         let shared = shared_word(&self.attachment, address).is_some();
         if shared && atomic {
             order_word(&self.attachment, address);

@@ -22,6 +22,15 @@ pub struct HandlerStatistics {
     /// Of these, cycles of waits for commands and transfers.
     #[serde(rename = "handler_stalled_cycles")]
     pub stalled: u64,
+    /// Instructions that accessed memory, and atomic commands on it.
+    #[serde(rename = "handler_accesses")]
+    pub accesses: u64,
+    /// Of these, accesses to levels of memory in which cores wait for one another.
+    #[serde(rename = "handler_shared_accesses")]
+    pub shared_accesses: u64,
+    /// Cycles for which they waited there, beside the latency.
+    #[serde(rename = "handler_memory_wait_cycles")]
+    pub memory_waits: u64,
     /// Failed runs: stopped, or with an error or an invalid return code.
     #[serde(rename = "handlers_failed")]
     pub failed: u64,
@@ -34,6 +43,9 @@ impl Sum for HandlerStatistics {
             instructions: a.instructions + b.instructions,
             cycles: a.cycles + b.cycles,
             stalled: a.stalled + b.stalled,
+            accesses: a.accesses + b.accesses,
+            shared_accesses: a.shared_accesses + b.shared_accesses,
+            memory_waits: a.memory_waits + b.memory_waits,
             failed: a.failed + b.failed,
         })
     }

@@ -1,0 +1,289 @@
+//! A level of memory that cores share: banks, each with a queue that it serves in the order in which accesses come.
+//!
+//! Whoever drives the cores hands accesses over in the order of their cycles. A bank is busy for its occupancy with
+//! each; what comes meanwhile waits, and its core with it, unless it is a store for which the bank's queue has room.
+
+use std::collections::VecDeque;
+
+/// The kind of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// A load, or LR.
+    Load,
+    /// A store.
+    Store,
+    /// A read-modify-write: an AMO or SC, or a command that is one.
+    Atomic,
+}
+
+/// The place where a read-modify-write is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicsAt {
+    /// At the core: a load, and a store behind it. The bank is held from the one to the other.
+    Core,
+    /// At the bank, which it occupies for as long as it takes.
+    Bank,
+    /// In one unit of the whole level, which serves one at a time; then it is an access to its bank.
+    Memory,
+}
+
+/// Banks and their timing, in cycles of the cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BankTiming {
+    /// Number of banks.
+    pub banks: u32,
+    /// Consecutive bytes in one bank; the next ones are in the next bank.
+    pub interleave: u32,
+    /// Bytes that a bank moves in one occupancy. A longer access takes several.
+    pub width: u32,
+    /// Cycles of a load that waits for nothing.
+    pub load: u32,
+    /// Cycles of a store.
+    pub store: u32,
+    /// Cycles of an atomic operation.
+    pub atomic: u32,
+    /// Cycles for which an access occupies its bank.
+    pub occupancy: u32,
+    /// Where atomic operations are computed.
+    pub atomics: AtomicsAt,
+    /// Cycles for which an atomic operation occupies its bank, or the level's unit.
+    pub atomic_occupancy: u32,
+    /// Stores that wait at a bank while their cores go on.
+    pub queue: u32,
+}
+
+/// Counters of a bank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BankCounters {
+    /// Accesses served.
+    pub accesses: u64,
+    /// Cycles in which it was occupied.
+    pub busy: u64,
+    /// Cycles that cores waited for it, beside the latency. Of several banks of an access the last one counts.
+    pub waited: u64,
+}
+
+/// How an access is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Cycles until its core goes on, waits included.
+    pub cycles: u64,
+    /// The part of them that is waiting.
+    pub waited: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Bank {
+    /// The cycle at which it is free.
+    free: u64,
+    /// When the stores begin that their cores have left to it.
+    stores: VecDeque<u64>,
+    counters: BankCounters,
+}
+
+/// The banks of one memory.
+#[derive(Clone, Debug)]
+pub struct Banks {
+    timing: BankTiming,
+    banks: Box<[Bank]>,
+    /// The unit for atomic operations, where the level has one: when it is free, and its counters.
+    unit: Bank,
+}
+
+impl Banks {
+    /// Idle banks.
+    ///
+    /// # Panics
+    /// When banks, interleaving, width or occupancy are zero.
+    pub fn new(timing: BankTiming) -> Banks {
+        let BankTiming { banks, interleave, width, occupancy, .. } = timing;
+        assert!(banks > 0 && interleave > 0 && width > 0 && occupancy > 0, "{timing:?}");
+        Banks { timing, banks: vec![Bank::default(); banks as usize].into(), unit: Bank::default() }
+    }
+
+    /// The bank of a byte.
+    pub const fn bank_of(&self, offset: u64) -> usize {
+        (offset / self.timing.interleave as u64 % self.timing.banks as u64) as usize
+    }
+
+    /// An access to `bytes` bytes at `offset` that its core comes to at `cycle`. Where they lie in several banks, all
+    /// of these are accessed, and the last one ends it.
+    pub fn access(&mut self, cycle: u64, offset: u64, bytes: u32, kind: AccessKind) -> Served {
+        let timing = self.timing;
+        let latency = u64::from(match kind {
+            AccessKind::Load => timing.load,
+            AccessKind::Store => timing.store,
+            AccessKind::Atomic => timing.atomic,
+        });
+        let begins = match (kind, timing.atomics) {
+            (AccessKind::Atomic, AtomicsAt::Memory) => {
+                let begins = self.unit.serve(cycle, u64::from(timing.atomic_occupancy));
+                self.unit.counters.waited += begins - cycle;
+                begins
+            }
+            _ => cycle,
+        };
+        let (mut longest, mut last) = (Served { cycles: 0, waited: 0 }, 0);
+        let (mut at, end) = (offset, offset + u64::from(bytes.max(1)));
+        while at < end {
+            let next = end.min((at / u64::from(timing.interleave) + 1) * u64::from(timing.interleave));
+            let bank = self.bank_of(at);
+            let served = self.access_bank(bank, cycle, begins, (next - at) as u32, kind, latency);
+            if served.cycles > longest.cycles {
+                (longest, last) = (served, bank);
+            }
+            at = next;
+        }
+        // What an atomic operation waited for the level's unit is counted there.
+        self.banks[last].counters.waited += longest.waited.saturating_sub(begins - cycle);
+        longest
+    }
+
+    fn access_bank(
+        &mut self,
+        bank: usize,
+        cycle: u64,
+        begins: u64,
+        bytes: u32,
+        kind: AccessKind,
+        latency: u64,
+    ) -> Served {
+        let timing = self.timing;
+        let beats = u64::from(bytes.div_ceil(timing.width));
+        let once = u64::from(timing.occupancy);
+        let occupied = match (kind, timing.atomics) {
+            (AccessKind::Atomic, AtomicsAt::Core) => u64::from(timing.load) + once * beats,
+            (AccessKind::Atomic, AtomicsAt::Bank) => u64::from(timing.atomic_occupancy) * beats,
+            _ => once * beats,
+        };
+        let bank = &mut self.banks[bank];
+        let start = bank.serve(begins, occupied);
+        let mut waited = start - cycle;
+        if kind == AccessKind::Store && timing.queue > 0 {
+            waited = bank.leave(cycle, start, timing.queue as usize);
+        }
+        Served { cycles: waited + latency + once * (beats - 1), waited }
+    }
+
+    /// The counters of each bank.
+    pub fn counters(&self) -> impl ExactSizeIterator<Item = BankCounters> {
+        self.banks.iter().map(|bank| bank.counters)
+    }
+
+    /// The counters of the level's unit for atomic operations.
+    pub const fn unit(&self) -> BankCounters {
+        self.unit.counters
+    }
+}
+
+impl Bank {
+    /// Serves an access that comes at `cycle`. Returns when it begins.
+    fn serve(&mut self, cycle: u64, occupied: u64) -> u64 {
+        let start = cycle.max(self.free);
+        self.free = start + occupied;
+        self.counters.accesses += 1;
+        self.counters.busy += occupied;
+        start
+    }
+
+    /// A store that begins at `start` is left to the queue. Returns the cycles until there is room for it.
+    fn leave(&mut self, cycle: u64, start: u64, room: usize) -> u64 {
+        while self.stores.front().is_some_and(|&begins| begins <= cycle) {
+            self.stores.pop_front();
+        }
+        self.stores.push_back(start);
+        match self.stores.len().checked_sub(room + 1) {
+            // The one that makes room begins.
+            Some(before) => self.stores[before] - cycle,
+            None => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMING: BankTiming = BankTiming {
+        banks: 4,
+        interleave: 4,
+        width: 4,
+        load: 5,
+        store: 3,
+        atomic: 8,
+        occupancy: 2,
+        atomics: AtomicsAt::Bank,
+        atomic_occupancy: 6,
+        queue: 0,
+    };
+
+    fn cycles(banks: &mut Banks, cycle: u64, offset: u64, kind: AccessKind) -> u64 {
+        banks.access(cycle, offset, 4, kind).cycles
+    }
+
+    #[test]
+    fn one_of_two_cores_at_a_bank_waits_for_its_occupancy() {
+        let mut banks = Banks::new(TIMING);
+        assert_eq!(cycles(&mut banks, 100, 0, AccessKind::Load), 5);
+        assert_eq!(banks.access(100, 16, 4, AccessKind::Load), Served { cycles: 7, waited: 2 });
+        // Another bank, and a word of the same one when it is free again.
+        assert_eq!(cycles(&mut banks, 100, 4, AccessKind::Store), 3);
+        assert_eq!(cycles(&mut banks, 104, 0, AccessKind::Store), 3);
+        let all: Vec<_> = banks.counters().collect();
+        assert_eq!(all[0], BankCounters { accesses: 3, busy: 6, waited: 2 });
+        assert_eq!(all[1], BankCounters { accesses: 1, busy: 2, waited: 0 });
+        assert_eq!(all[2..], [BankCounters::default(); 2]);
+    }
+
+    #[test]
+    fn interleaving_says_which_bank() {
+        let banks = Banks::new(BankTiming { interleave: 64, ..TIMING });
+        let found: Vec<_> = [0, 63, 64, 191, 192, 255, 256].map(|offset| banks.bank_of(offset)).into();
+        assert_eq!(found, [0, 0, 1, 2, 3, 3, 0]);
+    }
+
+    #[test]
+    fn a_wide_access_takes_several_occupancies_and_several_banks() {
+        let mut banks = Banks::new(BankTiming { interleave: 8, width: 4, ..TIMING });
+        // Bytes 4 to 19: half of bank 0, bank 1, half of bank 2. Bank 1 has two beats.
+        assert_eq!(banks.access(0, 4, 16, AccessKind::Load), Served { cycles: 7, waited: 0 });
+        let busy: Vec<_> = banks.counters().map(|bank| bank.busy).collect();
+        assert_eq!(busy, [2, 4, 2, 0]);
+        // A misaligned word waits for the bank that is free last.
+        assert_eq!(banks.access(1, 6, 4, AccessKind::Store), Served { cycles: 6, waited: 3 });
+    }
+
+    #[test]
+    fn atomics_are_at_the_core_the_bank_or_the_memory() {
+        let two = |timing: BankTiming, second: u64| {
+            let mut banks = Banks::new(timing);
+            assert_eq!(cycles(&mut banks, 0, 0, AccessKind::Atomic), 8);
+            cycles(&mut banks, 0, second, AccessKind::Atomic) - 8
+        };
+        // The bank is held from the load to the store, 5 + 2 cycles.
+        let core = BankTiming { atomics: AtomicsAt::Core, ..TIMING };
+        assert_eq!((two(core, 0), two(core, 4)), (7, 0));
+        assert_eq!((two(TIMING, 0), two(TIMING, 4)), (6, 0));
+        // One unit for all banks.
+        let memory = BankTiming { atomics: AtomicsAt::Memory, ..TIMING };
+        assert_eq!((two(memory, 0), two(memory, 4)), (6, 6));
+        let mut banks = Banks::new(memory);
+        banks.access(0, 0, 4, AccessKind::Atomic);
+        banks.access(0, 4, 4, AccessKind::Atomic);
+        assert_eq!(banks.unit(), BankCounters { accesses: 2, busy: 12, waited: 6 });
+        assert!(banks.counters().all(|bank| bank.waited == 0));
+        assert_eq!(banks.counters().map(|bank| bank.busy).sum::<u64>(), 4);
+    }
+
+    #[test]
+    fn a_queue_hides_the_wait_of_a_store_while_it_has_room() {
+        let mut banks = Banks::new(BankTiming { queue: 2, occupancy: 10, ..TIMING });
+        // One begins at once, at 10 and at 20 begin the two that wait, and the fourth waits for the second to begin.
+        let store = |banks: &mut Banks, cycle| banks.access(cycle, 0, 4, AccessKind::Store).waited;
+        assert_eq!([0, 0, 0, 0].map(|cycle| store(&mut banks, cycle)), [0, 0, 0, 10]);
+        // A load waits for all of them.
+        assert_eq!(banks.access(10, 0, 4, AccessKind::Load).waited, 30);
+        // At 30 the last store begins.
+        assert_eq!(store(&mut banks, 30), 0);
+    }
+}

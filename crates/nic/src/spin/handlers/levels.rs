@@ -1,0 +1,343 @@
+//! The memory system: the levels in which handlers' memory lies, and the banks at which cores wait for one another.
+//!
+//! Cores come to a contended level in the order of cycles, and within a cycle in the order of their numbers: on a card
+//! with such a level all cores run on one clock, and the cycles of core n begin 2 n ps after its edges.
+
+use crate::spin::Card;
+use crate::spin::handlers::refusals::place;
+use crate::spin::handlers::running::Running;
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::programs::program::map;
+use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, SpinSpec};
+use nicety_hpu::{AccessKind, Banks, OrderPoint, Region};
+use nicety_types::{Duration, Time};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Between the cycles of one core and those of the next, in picoseconds: rounding shifts each by less than two.
+const SKEW: u64 = 2;
+
+/// Most places in the code whose waits are told apart, and lines in a report.
+const PLACES: usize = 1024;
+const LINES: usize = 8;
+
+/// The timing of a piece of memory inside a slice.
+#[derive(Clone, Copy, Debug)]
+enum Timing {
+    /// What the core's instructions take.
+    Plain,
+    /// So many cycles more: of a load, a store, an atomic operation.
+    Latency(u32, u32, u32),
+    /// Each access waits for its turn.
+    Contended,
+}
+
+/// The timing of each piece of memory, by [`Piece::ALL`].
+#[derive(Clone, Copy, Debug)]
+pub(in crate::spin) struct Timings([Timing; 5]);
+
+impl Timings {
+    /// For accesses that the card makes on a handler's behalf.
+    pub(in crate::spin) const NONE: Timings = Timings([Timing::Plain; 5]);
+
+    fn of(hpu: &HpuSpec) -> Timings {
+        let costs = &hpu.core.costs;
+        Timings(Piece::ALL.map(|piece| match hpu.memories.level(hpu.memories.place(piece)) {
+            None => Timing::Plain,
+            Some(level) if level.contended => Timing::Contended,
+            Some(LevelSpec { banks, .. }) => {
+                let more = |cycles: u32, cost: u16| cycles.saturating_sub(u32::from(cost));
+                match (
+                    more(banks.load, costs.load),
+                    more(banks.store, costs.store),
+                    more(banks.atomic, costs.atomic),
+                ) {
+                    (0, 0, 0) => Timing::Plain,
+                    (load, store, atomic) => Timing::Latency(load, store, atomic),
+                }
+            }
+        }))
+    }
+
+    /// A region with the timing of its piece.
+    #[inline]
+    pub(in crate::spin) const fn apply<'a>(&self, piece: Piece, region: Region<'a>) -> Region<'a> {
+        match self.0[piece as usize] {
+            Timing::Plain => region,
+            Timing::Latency(load, store, atomic) => region.latency(load, store).atomic_latency(atomic),
+            Timing::Contended => region.ordered(),
+        }
+    }
+}
+
+/// Cycles that cores have waited at one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingLine {
+    /// The source line.
+    pub place: String,
+    /// Accesses of it that waited.
+    pub waits: u64,
+    /// Cycles that they waited, in all.
+    pub cycles: u64,
+}
+
+/// What a contended level has done in a whole run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelUse {
+    /// The level, as specs name it.
+    pub level: &'static str,
+    /// Accesses of all cores.
+    pub accesses: u64,
+    /// Cycles that cores waited for it, beside its latency.
+    pub waited_cycles: u64,
+    /// The bank that was busy longest, or the level's unit for atomic operations, such as `bank 5 of l1 of cluster 2`.
+    pub busiest: String,
+    /// Accesses of that bank.
+    pub busiest_accesses: u64,
+    /// How long it was busy.
+    pub busiest_busy: Duration,
+    /// Cycles that cores waited for it.
+    pub busiest_waited_cycles: u64,
+    /// The lines that waited most, for any bank of the level; the first few.
+    pub lines: Vec<WaitingLine>,
+}
+
+/// Where an access goes.
+struct Reach<'s> {
+    level: Level,
+    spec: &'s LevelSpec,
+    /// Which memory of the level: that of a cluster.
+    memory: usize,
+    offset: u64,
+    remote: bool,
+}
+
+/// The memories of a card's cores.
+pub(in crate::spin) struct Levels {
+    spec: Arc<SpinSpec>,
+    pub(in crate::spin) timings: Timings,
+    /// Whether any level is contended.
+    pub(in crate::spin) shared: bool,
+    /// The banks of contended levels, by [`Level::ALL`], and by cluster.
+    banks: RefCell<[Vec<Banks>; 5]>,
+    /// Waits by level, program and pc.
+    waits: RefCell<FxHashMap<(Level, usize, u32), WaitingLine>>,
+}
+
+impl Levels {
+    pub(in crate::spin) fn new(spec: &Arc<SpinSpec>) -> Levels {
+        let memories = &spec.hpu.memories;
+        Levels {
+            timings: Timings::of(&spec.hpu),
+            shared: memories.is_shared(),
+            banks: RefCell::default(),
+            waits: RefCell::default(),
+            spec: spec.clone(),
+        }
+    }
+
+    fn hpu(&self) -> &HpuSpec {
+        &self.spec.hpu
+    }
+
+    fn memories(&self) -> &MemorySpec {
+        &self.spec.hpu.memories
+    }
+
+    /// When cycles of a core begin that becomes busy at `now`.
+    pub(in crate::spin) fn start(&self, core: usize, now: Time) -> Time {
+        if !self.shared {
+            return now;
+        }
+        let clock = self.hpu().clock;
+        let cycle = clock.cycles_in(now.since(Time::ZERO));
+        let at = |cycle: u64| Time::ZERO + clock.cycles(cycle) + Duration::from_ps(SKEW * core as u64);
+        let start = at(cycle);
+        if start >= now { start } else { at(cycle + 1) }
+    }
+
+    /// The contended or slower level that an address is in, if it is in one.
+    fn reach(&self, attachment: &Attachment, core: usize, address: u32) -> Option<Reach<'_>> {
+        let (hpu, memories) = (self.hpu(), self.memories());
+        let cluster = core / memories.cluster;
+        let slot = |size: u64| (core % memories.cluster) as u64 * size.next_multiple_of(64);
+        // HPU memory comes first, and behind it what belongs to each core.
+        let packets = u64::from(hpu.memory).next_multiple_of(64);
+        let stacks = packets + (memories.cluster as u64 * self.spec.packet_payload.next_multiple_of(64));
+        let (piece, offset, own) = match address {
+            map::STACK.. => {
+                (Piece::Stack, stacks + slot(hpu.stack.into()) + u64::from(address - map::STACK), true)
+            }
+            map::CODE.. => (Piece::Constants, u64::from(address - map::CODE), true),
+            map::PACKET.. => (
+                Piece::Packet,
+                packets + slot(self.spec.packet_payload) + u64::from(address - map::PACKET),
+                true,
+            ),
+            map::STATE..map::ARGUMENTS => (Piece::State, u64::from(address - map::STATE), false),
+            map::MEMORY..map::STATE => {
+                let start = u64::from(attachment.program.data.start);
+                (Piece::Data, start + u64::from(address - map::MEMORY), false)
+            }
+            _ => return None,
+        };
+        let level = memories.place(piece);
+        let spec = memories.level(level)?;
+        let (memory, offset) = match level {
+            Level::L1 if own => (cluster, offset),
+            // Each cluster has its part of HPU memory.
+            Level::L1 => {
+                let clusters = (hpu.cores / memories.cluster) as u64;
+                let part = (u64::from(hpu.memory) / clusters).max(1);
+                ((offset / part).min(clusters - 1) as usize, offset % part)
+            }
+            _ => (0, offset),
+        };
+        Some(Reach { level, spec, memory, offset, remote: level == Level::L1 && memory != cluster })
+    }
+
+    /// An access of a core in its turn. Returns the cycles that it takes, if it is to a level with a timing of its own.
+    fn access(&self, running: &mut Running, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64 {
+        let Reach { level, spec, memory, offset, remote } = *at;
+        let remote = if remote { u64::from(spec.remote) } else { 0 };
+        if !spec.contended {
+            let latency = match kind {
+                AccessKind::Load => spec.banks.load,
+                AccessKind::Store => spec.banks.store,
+                AccessKind::Atomic => spec.banks.atomic,
+            };
+            return u64::from(latency) + remote;
+        }
+        // The card's cycle at which the handler's next instruction begins.
+        let base = self.hpu().clock.cycles_in(running.started.since(Time::ZERO));
+        let cycle = base + running.thread.state.borrow().context.cycle();
+        let served = {
+            let mut banks = self.banks.borrow_mut();
+            let banks = &mut banks[level as usize];
+            if banks.is_empty() {
+                let clusters = self.hpu().cores / self.memories().cluster;
+                let memories = if level == Level::L1 { clusters } else { 1 };
+                banks.resize_with(memories, || Banks::new(spec.banks));
+            }
+            banks[memory].access(cycle, offset, bytes, kind)
+        };
+        running.shared_accesses += 1;
+        running.memory_waits += served.waited;
+        if served.waited > 0 {
+            self.waited(running, level, served.waited);
+        }
+        served.cycles + remote
+    }
+
+    fn waited(&self, running: &Running, level: Level, cycles: u64) {
+        let image = &running.attachment.program.handlers.image;
+        let pc = running.thread.state.borrow().context.pc();
+        let key = (level, Arc::as_ptr(image) as usize, pc);
+        let mut waits = self.waits.borrow_mut();
+        if waits.len() >= PLACES && !waits.contains_key(&key) {
+            return;
+        }
+        let new = || WaitingLine { place: place(image, pc), waits: 0, cycles: 0 };
+        let line = waits.entry(key).or_insert_with(new);
+        line.waits += 1;
+        line.cycles += cycles;
+    }
+
+    /// What each contended level has done so far.
+    pub(in crate::spin) fn list(&self) -> Vec<LevelUse> {
+        let banks = self.banks.borrow();
+        let used = Level::ALL.into_iter().filter(|level| !banks[*level as usize].is_empty());
+        used.map(|level| self.level_use(level, &banks[level as usize])).collect()
+    }
+
+    fn level_use(&self, level: Level, memories: &[Banks]) -> LevelUse {
+        let clock = self.hpu().clock;
+        let of_cluster = |number: usize| match memories.len() {
+            1 => String::new(),
+            _ => format!(" of cluster {number}"),
+        };
+        let name = level.name();
+        let banks = memories.iter().enumerate().flat_map(|(cluster, memory)| {
+            let unit = (None, cluster, memory.unit());
+            memory
+                .counters()
+                .enumerate()
+                .map(move |(bank, counters)| (Some(bank), cluster, counters))
+                .chain([unit])
+        });
+        let (mut accesses, mut waited_cycles) = (0, 0);
+        let mut most = None;
+        for (bank, cluster, counters) in banks {
+            // An operation of the unit is an access to its bank, too.
+            accesses += if bank.is_some() { counters.accesses } else { 0 };
+            waited_cycles += counters.waited;
+            let busiest = most.as_ref().map_or(0, |(.., most): &(_, _, nicety_hpu::BankCounters)| most.busy);
+            if most.is_none() || counters.busy > busiest {
+                most = Some((bank, cluster, counters));
+            }
+        }
+        let (bank, cluster, busiest) = most.expect("a level has a bank");
+        let busiest_name = match bank {
+            Some(bank) => format!("bank {bank} of {name}{}", of_cluster(cluster)),
+            None => format!("the atomic unit of {name}{}", of_cluster(cluster)),
+        };
+        LevelUse {
+            level: name,
+            accesses,
+            waited_cycles,
+            busiest: busiest_name,
+            busiest_accesses: busiest.accesses,
+            busiest_busy: clock.cycles(busiest.busy),
+            busiest_waited_cycles: busiest.waited,
+            lines: self.lines(level),
+        }
+    }
+
+    /// The lines that have waited most for a level.
+    fn lines(&self, level: Level) -> Vec<WaitingLine> {
+        let mut by_line: FxHashMap<String, WaitingLine> = FxHashMap::default();
+        for (_, line) in self.waits.borrow().iter().filter(|((of, ..), _)| *of == level) {
+            let new = || WaitingLine { waits: 0, cycles: 0, place: line.place.clone() };
+            let sum = by_line.entry(line.place.clone()).or_insert_with(new);
+            sum.waits += line.waits;
+            sum.cycles += line.cycles;
+        }
+        let mut lines: Vec<_> = by_line.into_values().collect();
+        lines.sort_by(|a, b| b.cycles.cmp(&a.cycles).then_with(|| a.place.cmp(&b.place)));
+        lines.truncate(LINES);
+        lines
+    }
+}
+
+impl Card {
+    /// A handler comes to an instruction that waits for its turn. Returns the cycles that it takes beside those that the
+    /// instruction costs in a memory without contention.
+    pub(in crate::spin) fn in_turn(&self, running: &mut Running, point: &OrderPoint) -> u64 {
+        if !self.levels.shared {
+            return 0;
+        }
+        let costs = &self.spec.hpu.core.costs;
+        let (address, bytes, kind, cost) = match *point {
+            OrderPoint::Fence => return 0,
+            OrderPoint::Atomic { address, write: true } => (address, 4, AccessKind::Atomic, costs.atomic),
+            OrderPoint::Atomic { address, .. } => (address, 4, AccessKind::Load, costs.atomic),
+            OrderPoint::Memory { address, size, write: true } => {
+                (address, size, AccessKind::Store, costs.store)
+            }
+            OrderPoint::Memory { address, size, .. } => (address, size, AccessKind::Load, costs.load),
+        };
+        let reach = self.levels.reach(&running.attachment.clone(), running.thread.core, address);
+        // The slice itself adds the latency of a level without contention.
+        let Some(reach) = reach.filter(|reach| reach.spec.contended) else { return 0 };
+        self.levels.access(running, &reach, bytes, kind).saturating_sub(cost.into())
+    }
+
+    /// A command works atomically on 8 bytes of a handler's memory. Returns the cycles that it takes beside the command's
+    /// own.
+    pub(in crate::spin) fn command_in_turn(&self, running: &mut Running, address: u32) -> u64 {
+        running.atomic_commands += 1;
+        let reach = self.levels.reach(&running.attachment.clone(), running.thread.core, address);
+        reach.map_or(0, |reach| self.levels.access(running, &reach, 8, AccessKind::Atomic))
+    }
+}

@@ -1,0 +1,352 @@
+//! The memory system of the handler processors: where each piece of a handler's memory lies, and the timing there.
+
+use nicety_hpu::{AtomicsAt, BankTiming, CycleCosts};
+use nicety_spec::{Reader, Section};
+
+/// A level of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// No memory system: accesses cost what `hpu.cycles` says, and none waits for another.
+    Ideal,
+    /// Memory of a core's own.
+    Core,
+    /// Memory of a cluster of cores.
+    L1,
+    /// Memory of all cores.
+    L2,
+    /// Memory behind L2, of all cores.
+    Device,
+}
+
+impl Level {
+    /// All levels, the nearest first.
+    pub const ALL: [Level; 5] = [Level::Ideal, Level::Core, Level::L1, Level::L2, Level::Device];
+
+    /// Its name in specs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Ideal => "ideal",
+            Level::Core => "core",
+            Level::L1 => "l1",
+            Level::L2 => "l2",
+            Level::Device => "device",
+        }
+    }
+}
+
+/// A piece of a handler's memory, which lies in one level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The handlers' state.
+    State,
+    /// The program's own variables.
+    Data,
+    /// The packet.
+    Packet,
+    /// The stack.
+    Stack,
+    /// The program itself, read as data.
+    Constants,
+}
+
+impl Piece {
+    /// All pieces, as specs list them.
+    pub const ALL: [Piece; 5] = [Piece::State, Piece::Data, Piece::Packet, Piece::Stack, Piece::Constants];
+
+    /// Its key in specs.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Piece::State => "state",
+            Piece::Data => "data",
+            Piece::Packet => "packet",
+            Piece::Stack => "stack",
+            Piece::Constants => "constants",
+        }
+    }
+}
+
+/// The timing of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelSpec {
+    /// Whether accesses wait for one another. Otherwise each costs its latency alone.
+    pub contended: bool,
+    /// Its banks.
+    pub banks: BankTiming,
+    /// Cycles that an access to another cluster's takes longer.
+    pub remote: u32,
+}
+
+/// The memory system of the handler processors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemorySpec {
+    /// Cores that share an L1.
+    pub cluster: usize,
+    /// The level of each piece, by [`Piece::ALL`].
+    pub places: [Level; 5],
+    /// The levels in use, by [`Level::ALL`].
+    pub levels: [Option<LevelSpec>; 5],
+}
+
+impl MemorySpec {
+    /// The level in which a piece lies.
+    pub const fn place(&self, piece: Piece) -> Level {
+        self.places[piece as usize]
+    }
+
+    /// The timing of a level in use.
+    pub const fn level(&self, level: Level) -> Option<&LevelSpec> {
+        self.levels[level as usize].as_ref()
+    }
+
+    /// Whether accesses to a level wait for one another.
+    pub fn contended(&self, level: Level) -> bool {
+        self.level(level).is_some_and(|level| level.contended)
+    }
+
+    /// Whether cores meet in any level.
+    pub fn is_shared(&self) -> bool {
+        Level::ALL.into_iter().any(|level| self.contended(level))
+    }
+
+    /// The pieces that cost what `hpu.cycles` says.
+    pub fn ideal(&self) -> impl Iterator<Item = Piece> {
+        Piece::ALL.into_iter().filter(|piece| self.place(*piece) == Level::Ideal)
+    }
+}
+
+/// What the memory system has to fit.
+pub(super) struct Around {
+    pub(super) cores: usize,
+    /// Bytes of HPU memory.
+    pub(super) memory: u32,
+    pub(super) clock_hz: u64,
+    pub(super) costs: CycleCosts,
+}
+
+const KEYS: [&str; 12] = [
+    "contended",
+    "banks",
+    "interleave",
+    "width",
+    "load",
+    "store",
+    "atomic",
+    "occupancy",
+    "atomics",
+    "atomic_occupancy",
+    "queue",
+    "remote",
+];
+
+/// Reads `[memory]` and its levels.
+pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
+    let s = reader.section("memory");
+    let names = Level::ALL.map(Level::name);
+    let places = Piece::ALL.map(|piece| {
+        let doc = match piece {
+            Piece::State => "the level that has handlers' states",
+            Piece::Data => "the level that has programs' variables",
+            Piece::Packet => "the level that has packets",
+            Piece::Stack => "the level that has stacks",
+            Piece::Constants => "the level that has programs, for loads from them",
+        };
+        let name = s.choice_or(piece.key(), &names, Level::Ideal.name(), doc);
+        Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Ideal)
+    });
+    let cores = around.cores as u64;
+    let cluster =
+        s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
+    if cluster > cores || !cores.is_multiple_of(cluster) {
+        s.refuse(
+            "cluster",
+            &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
+            &format!("write for example {}", divisor_near(cores, cluster)),
+        );
+    }
+    let levels = Level::ALL.map(|level| match level {
+        Level::Ideal => None,
+        level => {
+            let s = s.section(level.name());
+            let used = places.contains(&level);
+            match KEYS.into_iter().find(|key| s.has(key)) {
+                Some(key) if !used => {
+                    let name = level.name();
+                    read_level(&s, level, &around.costs);
+                    s.refuse(
+                        key,
+                        "nothing lies in this level",
+                        &format!("write for example memory.state = \"{name}\", or leave out memory.{name}"),
+                    );
+                    None
+                }
+                _ => used.then(|| read_level(&s, level, &around.costs)),
+            }
+        }
+    });
+    let spec = MemorySpec { cluster: cluster as usize, places, levels };
+    check(&s, &spec, around);
+    spec
+}
+
+fn read_level(s: &Section<'_>, level: Level, costs: &CycleCosts) -> LevelSpec {
+    let latency = |key, default: u32, least: u16, doc| {
+        let cycles = s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
+        if cycles < u32::from(least) {
+            s.refuse(
+                key,
+                &format!(
+                    "an instruction that does not wait for memory takes {least} cycles (hpu.cycles.{key})"
+                ),
+                &format!("write {least} or more, or lower hpu.cycles.{key}"),
+            );
+        }
+        cycles.max(u32::from(least))
+    };
+    let of = |cost: u16| u32::from(cost.max(1));
+    let load = latency("load", of(costs.load), costs.load, "cycles of a load that waits for nothing");
+    let store = latency("store", of(costs.store), costs.store, "cycles of a store that waits for nothing");
+    let none = BankTiming {
+        banks: 1,
+        interleave: 4,
+        width: 4,
+        load,
+        store,
+        atomic: 1,
+        occupancy: 1,
+        atomics: AtomicsAt::Bank,
+        atomic_occupancy: 1,
+        queue: 0,
+    };
+    let atomic_doc = "cycles of an atomic operation that waits for nothing";
+    if level == Level::Core {
+        let atomic = latency("atomic", of(costs.atomic), costs.atomic, atomic_doc);
+        return LevelSpec { contended: false, banks: BankTiming { atomic, ..none }, remote: 0 };
+    }
+    let contended = s.flag_or("contended", true, "accesses wait for one another");
+    let banks = s.count_or("banks", 1..=4096, 1, "banks of it") as u32;
+    let interleave = s.size_or("interleave", 1..=1 << 20, "4 B", "consecutive bytes in one bank") as u32;
+    let width = s.size_or("width", 1..=4096, "4 B", "bytes that a bank moves in an occupancy") as u32;
+    if interleave < 4 {
+        s.refuse("interleave", "a word of 4 bytes lies in one bank", "write \"4 B\" or more");
+    } else if width > interleave || !interleave.is_multiple_of(width) {
+        s.refuse(
+            "width",
+            &format!("{interleave} bytes in a row (interleave) do not divide into accesses of {width} bytes"),
+            &format!("write for example \"{} B\"", divisor_near(interleave.into(), width.into())),
+        );
+    }
+    let cycles = |key, default: u32, doc| s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
+    let occupancy = cycles("occupancy", 1, "cycles for which an access occupies its bank");
+    let atomics = match s.choice_or(
+        "atomics",
+        &["core", "bank", "memory"],
+        "bank",
+        "where atomic operations are computed",
+    ) {
+        "core" => AtomicsAt::Core,
+        "memory" => AtomicsAt::Memory,
+        _ => AtomicsAt::Bank,
+    };
+    let at_once = match atomics {
+        AtomicsAt::Core => load + store,
+        _ => load.max(of(costs.atomic)),
+    };
+    let atomic = latency("atomic", at_once, costs.atomic, atomic_doc);
+    let atomic_occupancy = cycles(
+        "atomic_occupancy",
+        occupancy,
+        "cycles for which an atomic operation occupies its bank, or the level's unit for them",
+    );
+    let queue = s.count_or("queue", 0..=1024, 0, "stores that wait at a bank while their cores go on") as u32;
+    let remote = match level {
+        Level::L1 => s.count_or("remote", 0..=100_000, 0, "cycles more to another cluster's") as u32,
+        _ => 0,
+    };
+    let timing = BankTiming {
+        banks,
+        interleave: interleave.max(4),
+        width,
+        load,
+        store,
+        atomic,
+        occupancy,
+        atomics,
+        atomic_occupancy,
+        queue,
+    };
+    LevelSpec { contended, banks: timing, remote }
+}
+
+/// Errors between keys: memories that do not divide into banks, and cores that share a level and cannot be ordered.
+fn check(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
+    let clusters = (around.cores / spec.cluster.max(1)).max(1) as u64;
+    for level in [Level::L1, Level::L2, Level::Device] {
+        let Some(LevelSpec { banks, contended, .. }) = spec.level(level) else { continue };
+        if ![Piece::State, Piece::Data].iter().any(|piece| spec.place(*piece) == level) {
+            continue;
+        }
+        let memories = if level == Level::L1 { clusters } else { 1 };
+        let memory = u64::from(around.memory);
+        let row = u64::from(banks.banks) * u64::from(banks.interleave);
+        let of = |what: &str| format!("hpu.memory has {memory} bytes, which do not divide into {what}");
+        let section = s.section(level.name());
+        if !memory.is_multiple_of(memories) {
+            s.refuse(
+                "cluster",
+                &of(&format!("{memories} clusters")),
+                "write another hpu.memory, or clusters of another size",
+            );
+        } else if *contended && !(memory / memories).is_multiple_of(row) {
+            let part = memory / memories;
+            let all = if memories > 1 { format!("{memories} clusters of ") } else { String::new() };
+            section.refuse(
+                "banks",
+                &of(&format!("{all}{} banks of {} bytes in a row", banks.banks, banks.interleave)),
+                &format!(
+                    "write for example {}",
+                    divisor_near(part / u64::from(banks.interleave), u64::from(banks.banks))
+                ),
+            );
+        }
+    }
+    // Accesses of a cycle take place two picoseconds after one another, by the number of their core.
+    let period = 1_000_000_000_000 / around.clock_hz.max(1);
+    if spec.is_shared() && 2 * (around.cores as u64 + 2) > period {
+        let used = Piece::ALL.into_iter().find(|piece| spec.contended(spec.place(*piece)));
+        s.refuse(
+            used.unwrap_or(Piece::State).key(),
+            &format!(
+                "{} cores do not share a level at {} GHz: the model orders at most {}",
+                around.cores,
+                around.clock_hz as f64 / 1e9,
+                (period / 2).saturating_sub(2)
+            ),
+            "write fewer hpu.cores, or contended = false in the level",
+        );
+    }
+}
+
+/// The divisor of `n` nearest to `wanted`.
+fn divisor_near(n: u64, wanted: u64) -> u64 {
+    let divides = |d: &u64| *d > 0 && n.is_multiple_of(*d);
+    let below = (1..=wanted.min(n)).rev().find(divides);
+    let above = (wanted..=n.min(2 * wanted)).find(divides);
+    match (below, above) {
+        (Some(below), Some(above)) if above - wanted < wanted - below => above,
+        (Some(below), _) => below,
+        (None, above) => above.unwrap_or(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_divisor() {
+        for (n, wanted, found) in [(16, 3, 2), (16, 7, 8), (1 << 20, 5, 4), (7, 5, 7), (1, 9, 1), (12, 4, 4)]
+        {
+            assert_eq!(divisor_near(n, wanted), found, "{n} by {wanted}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Levels of memory whose banks cores share: waits that can be counted by hand, and what holds for any program.
+
+use crate::support::code::{Code, number, payload};
+use crate::support::*;
+use nicety_fabric::Faults;
+use nicety_hpu::asm::*;
+use nicety_kernel::Config;
+use nicety_nic::spin::{HandlerStatistics, Handlers, LevelUse};
+use nicety_types::{Level, Recorder};
+use proptest::prelude::*;
+
+/// Packets of 8 bytes that come within a cycle of the processors, one behind the other.
+const AT_ONCE: [&str; 6] = [
+    "packet.payload=8 B",
+    "link.gap=1 ps/B",
+    "match.first=0 ns",
+    "match.further=0 ns",
+    "send.gap=0 ns",
+    "memory.state=l1",
+];
+
+const MHARTID: u32 = 0xf14;
+
+struct Outcome {
+    /// Cycles of each run, by processor.
+    cycles: Vec<(u32, u64)>,
+    levels: Vec<LevelUse>,
+    statistics: HandlerStatistics,
+}
+
+/// One message of so many packets to these handlers.
+fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
+    let recorder = Recorder::new(Level::Packets, 10_000);
+    let all: Vec<_> = AT_ONCE.iter().chain(overrides).copied().collect();
+    let mut rig =
+        Rig::recorded(&all, Config::default(), &Faults::default(), [Recorder::off(), recorder.clone()]);
+    rig.program(0, async move |a| {
+        let request = a.request(&a.alloc(&vec![1; 8 * packets as usize]), 5);
+        a.start().await;
+        a.put(&request).await.unwrap();
+    });
+    let handlers = handlers.clone();
+    rig.program(1, async move |b| {
+        let memory = b.alloc(&vec![0; 8 * packets as usize]);
+        b.append_with(entry(&memory, 5), &handlers, &[0; 1024]).await.unwrap();
+    });
+    rig.run();
+    assert_eq!(rig.failures(), []);
+    let mut cycles: Vec<_> = recorder.take().handler_runs.iter().map(|run| (run.hpu, run.cycles)).collect();
+    cycles.sort_unstable();
+    let card = &rig.nodes[1].card;
+    Outcome { cycles, levels: card.memory_levels(), statistics: card.handler_statistics() }
+}
+
+/// The cycles of two handlers that begin at once on two processors, without the four of `enter` and `returns`.
+fn both(overrides: &[&str], code: Code) -> [u64; 2] {
+    let handlers = payload(Code::enter().then(&code).returns(0));
+    let all: Vec<_> = ["hpu.cores=2"].iter().chain(overrides).copied().collect();
+    let cycles = outcome(&all, &handlers, 2).cycles;
+    assert_eq!(cycles.iter().map(|(core, _)| *core).collect::<Vec<_>>(), [0, 1]);
+    [cycles[0].1 - 4, cycles[1].1 - 4]
+}
+
+/// A load of the word whose number is the processor's.
+fn load_own() -> Code {
+    Code::new().with(&[csrrs(T0, MHARTID, ZERO), slli(T0, T0, 2), add(T0, T0, S0), lw(T1, 0, T0)])
+}
+
+#[test]
+fn one_of_two_cores_at_a_bank_waits_for_its_occupancy() {
+    let load = || Code::new().with(&[lw(T0, 0, S0)]);
+    assert_eq!(both(&["memory.l1.load=5"], load()), [5, 6]);
+    assert_eq!(both(&["memory.l1.load=5", "memory.l1.occupancy=3"], load()), [5, 8]);
+    // One and the same cycle, whatever the latency: the bank takes another access behind its occupancy.
+    assert_eq!(both(&["memory.l1.load=21", "memory.l1.occupancy=3"], load()), [21, 24]);
+    let store = Code::new().with(&[sw(ZERO, 4, S0)]);
+    assert_eq!(both(&["memory.l1.load=5", "memory.l1.store=2", "memory.l1.occupancy=4"], store), [2, 6]);
+    // Declared uncontended, or ideal: a load waits for nothing.
+    assert_eq!(both(&["memory.l1.load=5", "memory.l1.contended=false"], load()), [5, 5]);
+    assert_eq!(both(&["memory.state=ideal"], load()), [1, 1]);
+    assert_eq!(both(&["memory.state=core", "memory.core.load=3"], load()), [3, 3]);
+}
+
+#[test]
+fn words_of_two_banks_are_loaded_at_once() {
+    let three = 3;
+    for (overrides, wait) in [
+        (&["memory.l1.banks=2"][..], 0),
+        (&["memory.l1.banks=2", "memory.l1.interleave=8 B"], 2),
+        (&["memory.l1.banks=1"], 2),
+    ] {
+        let all: Vec<_> =
+            ["memory.l1.load=5", "memory.l1.occupancy=2"].iter().chain(overrides).copied().collect();
+        assert_eq!(both(&all, load_own()), [three + 5, three + 5 + wait], "{overrides:?}");
+    }
+    // A cluster of one core each: the second's words are the first cluster's, and further away.
+    let clusters = ["memory.cluster=1", "memory.l1.load=5", "memory.l1.remote=7"];
+    assert_eq!(both(&clusters, load_own()), [three + 5, three + 5 + 1 + 7]);
+}
+
+#[test]
+fn atomics_are_at_the_core_the_bank_or_the_memory() {
+    let add = || Code::new().with(&[amoadd_w(T1, T0, S0)]);
+    let own = |op: u32| Code::new().with(&[csrrs(T0, MHARTID, ZERO), slli(T0, T0, 2), add_(T0), op]);
+    fn add_(register: u32) -> u32 {
+        nicety_hpu::asm::add(register, register, S0)
+    }
+    let base =
+        ["memory.l1.banks=2", "memory.l1.load=5", "memory.l1.atomic=8", "memory.l1.atomic_occupancy=6"];
+    let with = |more: &'static str, code: Code| {
+        let all: Vec<_> = base.iter().copied().chain([more]).collect();
+        both(&all, code)
+    };
+    assert_eq!(with("memory.l1.atomics=bank", add()), [8, 14]);
+    assert_eq!(with("memory.l1.atomics=bank", own(amoadd_w(T1, T1, T0))), [11, 11]);
+    assert_eq!(with("memory.l1.atomics=memory", own(amoadd_w(T1, T1, T0))), [11, 17]);
+    // From its load, 5 cycles, until its store has been served, 1.
+    assert_eq!(with("memory.l1.atomics=core", add()), [8, 14]);
+    // The command works on 8 bytes: two banks of a word each.
+    let command = Code::new().at(A0, 0).at(A1, 8).small(A2, 1).small(A3, 0).command(number::FADD);
+    assert_eq!(with("memory.l1.atomics=bank", command), [5 + 8, 5 + 14]);
+}
+
+#[test]
+fn a_report_names_the_bank_and_its_waits() {
+    let code = Code::enter().with(&[lw(T0, 8, S0), lw(T0, 8, S0), sw(T0, 12, S0)]).returns(0);
+    let found = outcome(&["hpu.cores=2", "memory.l1.banks=4", "memory.l1.occupancy=3"], &payload(code), 2);
+    let [level] = &found.levels[..] else { panic!("{:?}", found.levels) };
+    assert_eq!((level.level, level.accesses, &*level.busiest), ("l1", 6, "bank 2 of l1"));
+    // Loads at cycles 1, 1 (waits 3), 2 (waits 5), 5 (waits 5): the bank is busy from 1 to 13.
+    assert_eq!((level.busiest_accesses, level.busiest_busy.ps()), (4, 4 * 3 * 400));
+    assert_eq!((level.waited_cycles, level.busiest_waited_cycles), (13, 13));
+    assert_eq!(level.lines.len(), 2);
+    assert_eq!((&*level.lines[0].place, level.lines[0].cycles), ("pc 0x1d000008", 10));
+    assert_eq!((found.statistics.accesses, found.statistics.shared_accesses), (6, 6));
+    assert_eq!(found.statistics.memory_waits, 13);
+}
+
+/// What a random handler does with a word of its state.
+#[derive(Clone, Debug)]
+struct Step {
+    word: u32,
+    own: bool,
+    kind: u32,
+    before: u32,
+}
+
+fn handler(steps: &[Step]) -> Code {
+    let mut code = Code::enter().with(&[csrrs(T2, MHARTID, ZERO), slli(T2, T2, 2), add(T2, T2, S0)]);
+    for step in steps {
+        let base = if step.own { T2 } else { S0 };
+        let at = (4 * step.word) as i32;
+        code = code.with(&vec![addi(ZERO, ZERO, 0); step.before as usize]);
+        code = match step.kind {
+            0 => code.with(&[lw(T0, at, base)]),
+            1 => code.with(&[sw(T2, at, base)]),
+            _ => code.with(&[addi(T3, base, at), amoadd_w(T1, T0, T3)]),
+        };
+    }
+    code.returns(0)
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = (0u32..8, any::<bool>(), 0u32..3, 0u32..4).prop_map(|(word, own, kind, before)| Step {
+        word,
+        own,
+        kind,
+        before,
+    });
+    prop::collection::vec(step, 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// No access is lost, every bank is busy for its accesses, cores wait for nothing but banks, and the same seed gives
+    /// the same run.
+    #[test]
+    fn accesses_and_waits_add_up(
+        steps in steps(),
+        cores in 1u32..9,
+        banks in prop::sample::select(vec![1u32, 2, 4, 8]),
+        occupancy in 1u32..5,
+        load in 1u32..9,
+        packets in 1u64..24,
+    ) {
+        let keys = [
+            format!("hpu.cores={cores}"),
+            format!("memory.l1.banks={banks}"),
+            format!("memory.l1.occupancy={occupancy}"),
+            format!("memory.l1.load={load}"),
+        ];
+        let overrides: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let handlers = payload(handler(&steps));
+        let found = outcome(&overrides, &handlers, packets);
+        let accesses = packets * steps.len() as u64;
+        let level = &found.levels[0];
+        prop_assert_eq!(found.cycles.len() as u64, packets);
+        prop_assert_eq!((level.accesses, found.statistics.shared_accesses), (accesses, accesses));
+        prop_assert!(level.busiest_busy.ps() == level.busiest_accesses * u64::from(occupancy) * 400);
+        prop_assert!(level.busiest_accesses * u64::from(banks) >= accesses);
+        let alone = outcome(&overrides, &handlers, 1);
+        prop_assert_eq!(alone.statistics.memory_waits, waits_alone(&steps, banks, occupancy, load));
+        let unloaded = alone.cycles[0].1 - alone.statistics.memory_waits;
+        let waited: u64 = found.cycles.iter().map(|(_, cycles)| cycles - unloaded).sum();
+        prop_assert_eq!(waited, level.waited_cycles);
+        let lines: u64 = level.lines.iter().map(|line| line.cycles).sum();
+        prop_assert!(lines <= waited && (level.lines.len() == 8 || lines == waited));
+        let again = outcome(&overrides, &handlers, packets);
+        prop_assert_eq!((again.cycles, again.levels), (found.cycles, found.levels));
+    }
+}
+
+/// Waits of a core on its own: for its earlier accesses, where a bank is busy for longer than the access takes.
+fn waits_alone(steps: &[Step], banks: u32, occupancy: u32, load: u32) -> u64 {
+    let (mut cycle, mut free, mut waited) = (4, [0u64; 8], 0);
+    for step in steps {
+        // The processor is the first one: its own words are everybody's.
+        let bank = &mut free[(step.word % banks) as usize];
+        cycle += u64::from(step.before) + u64::from(step.kind == 2);
+        let start = cycle.max(*bank);
+        waited += start - cycle;
+        *bank = start + u64::from(occupancy);
+        // Stores take what hpu.cycles has, one cycle; atomic operations what loads do, since they are at the bank.
+        cycle = start + if step.kind == 1 { 1 } else { u64::from(load) };
+    }
+    waited
+}

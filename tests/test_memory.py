@@ -1,0 +1,108 @@
+"""The memory of handler processors in a line-rate check: which accesses rest on ideal memory, and which bank limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import nicety
+from nicety.bench.line_rate import line_rate_text
+from nicety.shared.types import LineRateReport
+
+LOADS = """#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    volatile uint32_t *words = state;
+    (void)words[0]; /* first */
+    (void)words[1];
+    return SUCCESS;
+}
+"""
+PIECES = ["state", "data", "packet", "stack", "constants"]
+
+
+def check(folder: Path, *overrides: str, text: str = LOADS, size: int = 64) -> LineRateReport:
+    source = folder / "loads.c"
+    source.write_text(text)
+    return nicety.check_line_rate(source, packet_sizes=[size], messages=8, overrides=overrides)
+
+
+def test_a_report_says_what_rests_on_ideal_memory(tmp_path: Path) -> None:
+    report = check(tmp_path)
+    (row,) = report["rows"]
+    assert row["memory"] == {"ideal": PIECES, "accesses": 2, "shared_accesses": 0, "levels": []}
+    text = " ".join(line.removeprefix("# ") for line in line_rate_text(report).splitlines())
+    assert "Rests on ideal memory" in text
+    assert "state, data, packet, stack, constants" in text
+    assert "2.0 at 64 B" in text
+    assert "Bank" not in text
+
+
+def test_memory_in_levels_rests_on_nothing(tmp_path: Path) -> None:
+    places = [f"memory.{piece}=l1" for piece in PIECES]
+    report = check(tmp_path, *places, "hpu.cores=8")
+    (row,) = report["rows"]
+    assert row["memory"]["ideal"] == []
+    assert row["memory"]["accesses"] == row["memory"]["shared_accesses"] == 2
+    assert "Rests on" not in line_rate_text(report)
+
+
+@pytest.mark.parametrize(("banks", "factor"), [(1, 2), (2, 1)])
+def test_a_bank_bounds_any_number_of_processors(tmp_path: Path, banks: int, factor: int) -> None:
+    # A packet comes every 6.7 ns, and a load occupies its bank for 10 cycles of 0.4 ns.
+    keys = ["memory.state=l1", f"memory.l1.banks={banks}", "memory.l1.occupancy=10", "memory.l1.load=4"]
+    report = check(tmp_path, "hpu.cores=64", *keys)
+    (row,) = report["rows"]
+    (level,) = row["memory"]["levels"]
+    load = factor * 10 * 0.4 / 6.7
+    assert row["loads"]["memory_bank"] == level["load"] == pytest.approx(load)
+    assert level["most_packets_per_s"] == pytest.approx(1e9 / (factor * 4))
+    assert (level["level"], level["accesses"]) == ("l1", 2)
+    assert (level["busiest"], level["busiest_accesses"]) == ("bank 0 of l1", factor)
+    text = line_rate_text(report)
+    assert "Bank" in text
+    if load < 1:
+        assert row["sustains_line_rate"]
+        return
+    assert row["limited_by"] == "memory bank"
+    assert row["hpus_needed"] is None
+    assert row["reachable_fraction"] == pytest.approx(1 / load)
+    assert row["line_rate_fraction"] == pytest.approx(1 / load, rel=0.01)
+    first = 1 + LOADS.splitlines().index("    (void)words[0]; /* first */")
+    assert {line["line"] for line in level["lines"]} == {f"loads.c:{first}", f"loads.c:{first + 1}"}
+    waited = sum(line["waited_cycles"] for line in level["lines"])
+    assert waited == pytest.approx(level["waited_cycles"])
+    words = " ".join(line.removeprefix("# ") for line in text.splitlines())
+    assert "each packet occupies bank 0 of l1 2.0 times, for 1.19 times as long as there is" in words
+    assert f"at loads.c:{first}" in words
+
+
+@pytest.mark.parametrize("atomics", ["core", "bank", "memory"])
+def test_an_atomic_operation_is_an_access(tmp_path: Path, atomics: str) -> None:
+    text = LOADS.replace("(void)words[0];", "__atomic_fetch_add(&words[0], 1, __ATOMIC_RELAXED);")
+    keys = ["memory.state=l1", "memory.l1.atomic=8", "memory.l1.atomic_occupancy=30", f"memory.l1.atomics={atomics}"]
+    (row,) = check(tmp_path, "hpu.cores=64", "memory.l1.banks=2", *keys, text=text)["rows"]
+    (level,) = row["memory"]["levels"]
+    assert level["accesses"] == 2
+    # At the core a load of one cycle and a store of one: it is held for two.
+    occupied = {"core": 2, "bank": 30, "memory": 30}[atomics]
+    assert level["load"] == pytest.approx(occupied * 0.4 / 6.7)
+    assert level["busiest"] == ("the atomic unit of l1" if atomics == "memory" else "bank 0 of l1")
+
+
+def test_a_command_is_an_atomic_access(tmp_path: Path) -> None:
+    text = LOADS.replace("(void)words[0];", "uint64_t before; PtlHandlerFAdd((uint64_t *)state, &before, 1);")
+    keys = ["memory.state=l1", "memory.l1.banks=4", "memory.l1.atomic=9"]
+    (plain,) = check(tmp_path, "hpu.cores=64", text=text)["rows"]
+    (row,) = check(tmp_path, "hpu.cores=64", *keys, text=text)["rows"]
+    # The command and a load are in the state, the rest on the stack.
+    assert row["memory"]["shared_accesses"] == 2
+    assert plain["memory"]["accesses"] == row["memory"]["accesses"]
+    assert row["cycles_mean"] == pytest.approx((plain["cycles_mean"] or 0) + 9, abs=1)
+
+
+def test_memories_that_do_not_divide_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(nicety.InputError, match="do not divide into 3 banks of 4 bytes"):
+        check(tmp_path, "memory.state=l2", "memory.l2.banks=3")
+    with pytest.raises(nicety.InputError, match="do not divide into clusters of 3"):
+        check(tmp_path, "memory.cluster=3")
