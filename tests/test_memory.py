@@ -18,6 +18,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 """
+NO_FETCHES = {"code_lines_filled": 0, "fetch_wait_cycles": 0}
 PIECES = ["state", "data", "packet", "stack", "constants"]
 
 
@@ -30,7 +31,7 @@ def check(folder: Path, *overrides: str, text: str = LOADS, size: int = 64) -> L
 def test_a_report_says_what_rests_on_ideal_memory(tmp_path: Path) -> None:
     report = check(tmp_path)
     (row,) = report["rows"]
-    assert row["memory"] == {"ideal": PIECES, "accesses": 2, "shared_accesses": 0, "levels": []}
+    assert row["memory"] == {"ideal": PIECES, "accesses": 2, "shared_accesses": 0, "levels": []} | NO_FETCHES
     text = " ".join(line.removeprefix("# ") for line in line_rate_text(report).splitlines())
     assert "Rests on ideal memory" in text
     assert "state, data, packet, stack, constants" in text
@@ -106,3 +107,38 @@ def test_memories_that_do_not_divide_are_refused(tmp_path: Path) -> None:
         check(tmp_path, "memory.state=l2", "memory.l2.banks=3")
     with pytest.raises(nicety.InputError, match="do not divide into clusters of 3"):
         check(tmp_path, "memory.cluster=3")
+
+
+def test_code_is_fetched_through_a_cache(tmp_path: Path) -> None:
+    text = """#include <nicety.h>
+__handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void *state) {
+    __asm__ volatile(".balign 64\\n .rept 30\\n addi a1, a1, 1\\n .endr\\n li a0, 0\\n ret");
+}
+"""
+    (plain,) = check(tmp_path, "hpu.cores=8", text=text)["rows"]
+    (large,) = check(tmp_path, "hpu.cores=8", *cache("4 KiB"), text=text)["rows"]
+    packets = plain["packets"] + 1024
+    # Compressed or not, the code has 4 to 8 lines, and one or two before it is aligned.
+    lines = round(large["memory"]["code_lines_filled"] * packets)
+    assert 4 <= lines <= 10
+    # Whoever comes while a line is being filled in waits, too.
+    assert 9 * lines <= large["memory"]["fetch_wait_cycles"] * packets + 1e-6 <= 8 * 9 * lines
+    assert large["cycles_mean"] == plain["cycles_mean"]
+    # A cache of one line: each of the code's lines is fetched for each packet, but by one that another one waits for.
+    (small,) = check(tmp_path, "hpu.cores=1", *cache("16 B", ways=1), text=text)["rows"]
+    assert small["memory"]["code_lines_filled"] == pytest.approx(lines, rel=0.01)
+    waited = small["memory"]["fetch_wait_cycles"]
+    assert waited == pytest.approx(9 * lines, rel=0.01)
+    assert small["cycles_mean"] == pytest.approx((plain["cycles_mean"] or 0) + 9 * lines)
+    assert "cycles in all for their code" in line_rate_text(check(tmp_path, *cache("16 B", ways=1), text=text))
+
+
+def cache(size: str, ways: int = 4) -> list[str]:
+    return [f"memory.instructions.{key}" for key in (f"size={size}", f"ways={ways}", "line=16 B", "fill=9")]
+
+
+def test_a_cache_that_does_not_divide_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(nicety.InputError, match="4096 bytes do not divide into sets of 3 lines of 16 bytes"):
+        check(tmp_path, *cache("4 KiB", ways=3))
+    with pytest.raises(nicety.InputError, match="a line is a power of two"):
+        check(tmp_path, "memory.instructions.size=4 KiB", "memory.instructions.line=24 B", "memory.instructions.fill=1")

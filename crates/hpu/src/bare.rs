@@ -149,7 +149,7 @@ pub fn run_while(
             }
             Exit::Limit if go_on() => {}
             Exit::Limit => return Err(BareError::Stopped),
-            Exit::Device(_) => unreachable!("a space without devices"),
+            Exit::Device(_) | Exit::Fetch { .. } => unreachable!("a space without devices and caches"),
         }
     };
     stdout.flush().map_err(BareError::Output)?;

@@ -24,6 +24,12 @@ pub enum Exit {
     Order(OrderPoint),
     /// The instruction at the pc loads from or stores to a device. [`Context::finish_device`] resumes.
     Device(DeviceAccess),
+    /// The code at the pc is not in the instruction cache, or not yet: the line at `address`. Whoever drives the core
+    /// fills it in, and charges the wait with [`Context::stall`].
+    Fetch {
+        /// An address in the line.
+        address: u32,
+    },
     /// The slice's cycles are used up; the next instruction would begin at [`Context::cycle`].
     Limit,
     /// The handler trapped; its call is over.
@@ -92,6 +98,9 @@ pub struct Context {
     /// The register that the last instruction loaded, or zero: using it at once costs a penalty.
     pub(crate) loaded: u8,
     pub(crate) pending: Pending,
+    /// Behind the line of code that the last slice ended for; zero if it did not end for one. It has come, even if it
+    /// is evicted at once.
+    pub(crate) fetched: u32,
 }
 
 impl Context {
@@ -110,6 +119,7 @@ impl Context {
             hart,
             loaded: 0,
             pending: Pending::Nothing,
+            fetched: 0,
         }
     }
 
@@ -134,6 +144,7 @@ impl Context {
         self.cycle_limit = cycle_limit;
         self.loaded = 0;
         self.pending = Pending::Nothing;
+        self.fetched = 0;
     }
 
     /// From now on the stack pointer may not go below `lowest`: the instruction that moves it there is a stack overflow,

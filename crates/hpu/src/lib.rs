@@ -41,6 +41,7 @@ pub mod asm;
 mod banks;
 pub mod bare;
 mod block;
+mod cache;
 mod compressed;
 mod context;
 mod core;
@@ -58,6 +59,7 @@ mod text;
 mod trap;
 
 pub use crate::banks::{AccessKind, AtomicsAt, BankCounters, BankTiming, Banks, Served};
+pub use crate::cache::{Cache, CacheCounters, CacheShape};
 pub use crate::context::{Context, DeviceAccess, Exit, OrderPoint, RETURN_ADDRESS};
 pub use crate::core::{Core, CycleCosts, Misaligned};
 pub use crate::image::{Image, LoadError, Segment};

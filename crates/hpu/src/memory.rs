@@ -1,6 +1,7 @@
 //! The memory that a core may access: an [`AddressSpace`] is a short list of [`Region`]s, built for one
 //! slice.
 
+use crate::cache::Cache;
 use crate::image::{Image, LoadError};
 use crate::trap::{Access, Nearest, TrapKind};
 use arrayvec::ArrayVec;
@@ -191,6 +192,8 @@ pub struct AddressSpace<'a> {
     stack: Option<u8>,
     /// Words that are ordered wherever they lie, by address, sorted.
     ordered_words: &'a [u32],
+    /// The cache through which code is fetched, and what is added to addresses for it.
+    code: Option<(&'a mut Cache, u32)>,
 }
 
 /// Why a load or store cannot be done at once.
@@ -227,6 +230,7 @@ impl<'a> AddressSpace<'a> {
             hot_store: [NONE; 64],
             stack: None,
             ordered_words: &[],
+            code: None,
         }
     }
 
@@ -240,6 +244,28 @@ impl<'a> AddressSpace<'a> {
     pub const fn with_ordered_words(mut self, words: &'a [u32]) -> AddressSpace<'a> {
         self.order_words(words);
         self
+    }
+
+    /// Fetches code through a cache: a slice ends before a block of which a line is not there
+    /// ([`Exit::Fetch`](crate::Exit::Fetch)). `program` is added to addresses of code, so that programs at the same
+    /// addresses have lines of their own. Without a cache fetching takes no time.
+    pub const fn fetch_through(&mut self, cache: &'a mut Cache, program: u32) {
+        self.code = Some((cache, program));
+    }
+
+    /// Whether code is fetched through a cache.
+    pub(crate) const fn has_code_cache(&self) -> bool {
+        self.code.is_some()
+    }
+
+    /// The first line of code from `from` to `to` that is not in the instruction cache at `cycle`, and where the next
+    /// one begins.
+    #[inline]
+    pub(crate) fn missing_line(&mut self, from: u32, to: u32, cycle: u64) -> Option<(u32, u32)> {
+        let (cache, program) = self.code.as_mut()?;
+        let line = cache.missing(from.wrapping_add(*program), to.wrapping_add(*program), cycle)?;
+        let line = line.wrapping_sub(*program);
+        Some((line, line.wrapping_add(cache.shape().line)))
     }
 
     /// Adds a region.

@@ -59,6 +59,21 @@ impl Context {
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
+        // Twice the same code, so that fetching without a cache takes no time here either.
+        match space.has_code_cache() {
+            true => self.run_fetching::<true>(image, space, reservations, until),
+            false => self.run_fetching::<false>(image, space, reservations, until),
+        }
+    }
+
+    #[inline(never)]
+    fn run_fetching<const CACHED: bool>(
+        &mut self,
+        image: &Image,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+        until: u64,
+    ) -> Exit {
         self.pending = Pending::Nothing;
         // A store to a reserved word must be noticed. No word is reserved during a slice.
         let cache_stores = reservations.is_empty();
@@ -80,6 +95,16 @@ impl Context {
                 self.counted(count);
                 return self.nowhere(image, reservations, from);
             };
+            if CACHED && cycle < bound {
+                let from = if self.fetched == 0 { pc } else { self.fetched };
+                let now = cycle + self.time_base;
+                if let Some((line, behind)) = space.missing_line(from, block.end, now) {
+                    (self.pc, self.cycle, self.fetched) = (pc, cycle, behind);
+                    self.counted(count);
+                    return Exit::Fetch { address: line };
+                }
+                self.fetched = 0;
+            }
             if self.loaded != 0 {
                 if block.first_reads >> self.loaded & 1 != 0 {
                     cycle += u64::from(image.core().costs.load_use);

@@ -4,6 +4,7 @@ mod banks;
 mod common;
 mod cycles;
 mod extensions;
+mod fetching;
 mod floats;
 mod instructions;
 mod oracle;

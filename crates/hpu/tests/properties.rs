@@ -55,6 +55,7 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
             Exit::Return(value) => break (Some(value), None),
             Exit::Trap(trap) => break (None, Some(*trap)),
             Exit::Limit => assert!(context.cycle() >= until),
+            Exit::Fetch { .. } => unreachable!("there is no cache"),
             Exit::Ecall => context.finish_ecall(context.reg(10).wrapping_mul(3), 11),
             Exit::Device(access) => context.finish_device(access.address.wrapping_mul(77), 6),
             Exit::Order(_) => {

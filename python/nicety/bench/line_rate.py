@@ -311,15 +311,25 @@ def waits(rows: list[LineRateRow]) -> list[str]:
     texts = []
     for row in rows:
         for level in row["memory"]["levels"]:
-            if not level["waited_cycles"]:
+            if level["waited_cycles"] < _FEW_CYCLES:
                 continue
-            text = f"{row['packet_bytes']} B: a packet's handlers wait {fixed(level['waited_cycles'], 1)} cycles in all "
+            text = (
+                f"{row['packet_bytes']} B: a packet's handlers wait {fixed(level['waited_cycles'], 1)} cycles in all "
+            )
             text += f"in {fixed(level['accesses'], 1)} accesses to {level['level']}"
-            if level["busiest_waited_cycles"]:
+            if level["busiest_waited_cycles"] >= _FEW_CYCLES:
                 text += f", {fixed(level['busiest_waited_cycles'], 1)} of them for {level['busiest']}"
             places = [f"{fixed(line['waited_cycles'], 1)} at {line['line']}" for line in level["lines"][:3]]
             texts.append(f"{text}; most at these lines: {', '.join(places)}." if places else f"{text}.")
+        memory = row["memory"]
+        if memory["fetch_wait_cycles"] >= _FEW_CYCLES:
+            waited = fixed(memory["fetch_wait_cycles"], 1)
+            texts.append(f"{row['packet_bytes']} B: a packet's handlers wait {waited} cycles in all for their code.")
     return texts
+
+
+_FEW_CYCLES = 0.05
+"""Fewer cycles a packet are shown as none."""
 
 
 def foundation(rows: list[LineRateRow]) -> list[str]:
@@ -330,10 +340,8 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
     counts = [row["memory"]["accesses"] - row["memory"]["shared_accesses"] for row in rows]
     sizes = [f"{fixed(count, 1)} at {row['packet_bytes']} B" for row, count in zip(rows, counts, strict=True)]
     pieces = ", ".join(ideal)
-    return [
-        "Rests on ideal memory, which answers any number of processors at once, in the cycles of hpu.cycles: "
-        f"{pieces} ([memory] in the spec). Accesses a packet that wait for nothing: {', '.join(sizes)}."
-    ]
+    text = "Rests on ideal memory, which answers any number of processors at once, in the cycles of hpu.cycles: "
+    return [f"{text}{pieces} ([memory] in the spec). Accesses a packet that wait for nothing: {', '.join(sizes)}."]
 
 
 def _at_most(row: LineRateRow) -> str:

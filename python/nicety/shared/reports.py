@@ -19,6 +19,10 @@ class ApplicationReport:
         handler_instructions: Instructions that they executed.
         handler_cycles: Cycles for which they held a processor, including the start and waits for commands.
         handler_stalled_cycles: Of these, cycles of waits for commands and transfers.
+        handler_accesses: Instructions that accessed memory, and atomic commands on it.
+        handler_shared_accesses: Of these, accesses to levels of memory in which cores wait for one another.
+        handler_memory_wait_cycles: Cycles for which they waited there, beside the latency.
+        handler_fetch_wait_cycles: Cycles for which they waited for their code, where the card has an instruction cache.
         handlers_failed: Failed runs: stopped, or with an error or an invalid return code.
         hpu_memory_bytes: Bytes of HPU memory in use: its programs' data and its states.
         hpu_memory_most_bytes: The maximum of that at any time.
@@ -31,6 +35,10 @@ class ApplicationReport:
     handler_instructions: int
     handler_cycles: int
     handler_stalled_cycles: int
+    handler_accesses: int
+    handler_shared_accesses: int
+    handler_memory_wait_cycles: int
+    handler_fetch_wait_cycles: int
     handlers_failed: int
     hpu_memory_bytes: int
     hpu_memory_most_bytes: int

@@ -504,6 +504,27 @@ class HandlerLines(TypedDict):
     left_out: int
 
 
+class HandlerMemory(TypedDict):
+    """The memory of handlers, over the whole run.
+
+    Attributes:
+        ideal: Pieces of memory in no level: accesses cost what `hpu.cycles` has, and none waits for another.
+        accesses: Accesses of handlers for a packet: loads, stores, atomic operations and commands.
+        shared_accesses: Of these, accesses to levels in which processors wait for one another; the rest waits for
+            nothing.
+        levels: Levels in which they do.
+        code_lines_filled: Lines for a packet that instruction caches were filled with.
+        fetch_wait_cycles: Cycles for a packet that handlers waited for their code.
+    """
+
+    ideal: list[str]
+    accesses: float
+    shared_accesses: float
+    levels: list[MemoryLevel]
+    code_lines_filled: float
+    fetch_wait_cycles: float
+
+
 class HostMemory(TypedDict):
     """Bytes that a node's card read from its host's memory, and wrote to it.
 
@@ -542,8 +563,9 @@ class LineRateRow(TypedDict):
         hpus: Handler processors that the card has.
         sustains_line_rate: Whether the card sustains the line rate for ever.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`; `lock`, a word of memory that one handler at a time has; `packet buffer` where none of
-            them has too much to do and there are too few places for the packets in flight; or `waiting`.
+            card`, `bus to host`; `lock`, a word of memory that one handler at a time has; `memory bank`; `packet
+            buffer` where none of them has too much to do and there are too few places for the packets in flight; or
+            `waiting`.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
@@ -556,6 +578,7 @@ class LineRateRow(TypedDict):
         buffer_packets: Its capacity in packets.
         loads: The load of each resource at line rate.
         locks: Words of memory that handlers have waited for, by the time they were held; the first few.
+        memory: The memory of handlers: what of it is shared, and who waits there.
         refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
             measured are in it.
     """
@@ -589,6 +612,7 @@ class LineRateRow(TypedDict):
     buffer_packets: int
     loads: Loads
     locks: list[Lock]
+    memory: HandlerMemory
     refused_commands: list[RefusedCommand]
 
 
@@ -604,6 +628,7 @@ class Loads(TypedDict):
         bus_to_card: The host bus, towards the card.
         bus_to_host: The host bus, towards host memory.
         lock: The word of memory that handlers hold longest one at a time: a lock.
+        memory_bank: The busiest bank of a level of memory that processors share; 0 where the card has no such level.
     """
 
     hpus: float
@@ -612,6 +637,7 @@ class Loads(TypedDict):
     bus_to_card: float
     bus_to_host: float
     lock: float
+    memory_bank: float
 
 
 class Lock(TypedDict):
@@ -656,6 +682,33 @@ class Manifest(TypedDict):
 
 Memory = Literal["host", "gpu"]
 """The memory at one end of a message."""
+
+
+class MemoryLevel(TypedDict):
+    """A level of memory in which processors wait for one another, over the whole run.
+
+    Attributes:
+        level: The level, as the card's spec names it.
+        accesses: Accesses for a packet.
+        waited_cycles: Cycles for a packet that processors waited for banks, beside the latency.
+        busiest: The bank that was busy longest, or the level's unit for atomic operations.
+        busiest_accesses: Its accesses for a packet.
+        busiest_waited_cycles: Cycles for a packet that processors waited for it.
+        load: Its load at line rate.
+        most_packets_per_s: The most packets a second with any number of handler processors, by the time for which a
+            packet occupies it.
+        lines: The source lines that waited most for the level; the first few.
+    """
+
+    level: str
+    accesses: float
+    waited_cycles: float
+    busiest: str
+    busiest_accesses: float
+    busiest_waited_cycles: float
+    load: float
+    most_packets_per_s: float
+    lines: list[WaitingLine]
 
 
 MessagesBenchmark = Literal["latency", "bandwidth", "message-rate"]
@@ -1100,6 +1153,20 @@ class TorusRow(TypedDict):
     saturated: bool
     packets: int
     undelivered_packets: int
+
+
+class WaitingLine(TypedDict):
+    """A line of a handler's source that waits for banks.
+
+    Attributes:
+        line: The source line.
+        waits: Number of its accesses that waited.
+        waited_cycles: Cycles that they waited, for a packet.
+    """
+
+    line: str
+    waits: int
+    waited_cycles: float
 
 
 class Report(TypedDict):

@@ -74,6 +74,7 @@ impl Rig<'_> {
             ideal: spec.hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
             levels: card.memory_levels(),
             statistics: card.handler_statistics(),
+            code_lines: card.code_lines_filled(),
         };
         let row = Row {
             refused_commands: card.refused_commands(),

@@ -122,6 +122,10 @@ pub struct MemoryRow {
     pub shared_accesses: f64,
     /// Levels in which they do.
     pub levels: Vec<LevelRow>,
+    /// Lines for a packet that instruction caches were filled with.
+    pub code_lines_filled: f64,
+    /// Cycles for a packet that handlers waited for their code.
+    pub fetch_wait_cycles: f64,
 }
 
 /// A word of memory that handlers have waited for, over the whole run.
@@ -245,6 +249,8 @@ pub(super) struct Load {
     /// The levels of memory that processors share, and the handlers' accesses, over the whole run.
     pub(super) levels: Vec<LevelUse>,
     pub(super) statistics: HandlerStatistics,
+    /// Lines that its instruction caches were filled with over the whole run.
+    pub(super) code_lines: u64,
 }
 
 /// The fraction of line rate that counts as reached if no resource is overloaded: handlers with different run times
@@ -412,6 +418,8 @@ fn memory_row(load: &Load) -> MemoryRow {
         accesses: each(load.statistics.accesses),
         shared_accesses: each(load.statistics.shared_accesses),
         levels: load.levels.iter().map(level_row).collect(),
+        code_lines_filled: each(load.code_lines),
+        fetch_wait_cycles: each(load.statistics.fetch_waits),
     }
 }
 

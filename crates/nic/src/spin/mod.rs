@@ -50,7 +50,7 @@ pub use programs::attachments::{Attach, AttachError, HpuMemoryId, State};
 pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use receive::intake::Unusable;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
-pub use spec::{Level, LevelSpec, MemorySpec, MessagesSpec, Piece};
+pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec, Piece};
 pub use transmit::generate::Generated;
 
 use crate::parts::Dma;
@@ -273,6 +273,11 @@ impl Card {
     /// Words of memory that handlers have waited for, mostly locks.
     pub fn waited_words(&self) -> Vec<WaitedWord> {
         self.contention.list()
+    }
+
+    /// Lines that the instruction caches were filled with.
+    pub fn code_lines_filled(&self) -> u64 {
+        self.levels.fills()
     }
 
     /// What each level of memory has done at which handlers wait for one another.

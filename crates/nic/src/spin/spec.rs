@@ -1,8 +1,10 @@
 //! The spec of a Portals 4 card with packet handlers.
 
 mod memory;
+mod timings;
 
-pub use memory::{Level, LevelSpec, MemorySpec, Piece};
+pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
+pub(in crate::spin) use timings::Timings;
 
 use crate::parts::transport::TransportSpec;
 use crate::sections::{NodeSpec, read_node};

@@ -62,7 +62,7 @@ impl Nfp {
                     Exit::Device(_) => costs.load,
                     Exit::Order(_) => costs.atomic,
                     Exit::Ecall => costs.ecall,
-                    Exit::Return(_) | Exit::Limit | Exit::Trap(_) => 0,
+                    Exit::Return(_) | Exit::Limit | Exit::Trap(_) | Exit::Fetch { .. } => 0,
                 };
                 (exit, state.slots[slot].cpu.cycle() + u64::from(cost))
             };
@@ -78,6 +78,7 @@ impl Nfp {
                 Exit::Order(OrderPoint::Atomic { address, .. }) => atomic(engine, slot, address, issue),
                 Exit::Order(_) => unreachable!("fences are performed at once, and no region is ordered"),
                 Exit::Ecall => self.call(index, slot, issue),
+                Exit::Fetch { .. } => unreachable!("microengines have no instruction cache"),
             };
             if let Then::Leave(next) = then {
                 let ended = matches!(next, State::Ended(_));

@@ -8,8 +8,8 @@ use crate::spin::handlers::refusals::place;
 use crate::spin::handlers::running::Running;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map;
-use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, SpinSpec};
-use nicety_hpu::{AccessKind, Banks, OrderPoint, Region};
+use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, SpinSpec, Timings};
+use nicety_hpu::{AccessKind, Banks, Cache, OrderPoint, Served};
 use nicety_types::{Duration, Time};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -22,54 +22,8 @@ const SKEW: u64 = 2;
 const PLACES: usize = 1024;
 const LINES: usize = 8;
 
-/// The timing of a piece of memory inside a slice.
-#[derive(Clone, Copy, Debug)]
-enum Timing {
-    /// What the core's instructions take.
-    Plain,
-    /// So many cycles more: of a load, a store, an atomic operation.
-    Latency(u32, u32, u32),
-    /// Each access waits for its turn.
-    Contended,
-}
-
-/// The timing of each piece of memory, by [`Piece::ALL`].
-#[derive(Clone, Copy, Debug)]
-pub(in crate::spin) struct Timings([Timing; 5]);
-
-impl Timings {
-    /// For accesses that the card makes on a handler's behalf.
-    pub(in crate::spin) const NONE: Timings = Timings([Timing::Plain; 5]);
-
-    fn of(hpu: &HpuSpec) -> Timings {
-        let costs = &hpu.core.costs;
-        Timings(Piece::ALL.map(|piece| match hpu.memories.level(hpu.memories.place(piece)) {
-            None => Timing::Plain,
-            Some(level) if level.contended => Timing::Contended,
-            Some(LevelSpec { banks, .. }) => {
-                let more = |cycles: u32, cost: u16| cycles.saturating_sub(u32::from(cost));
-                match (
-                    more(banks.load, costs.load),
-                    more(banks.store, costs.store),
-                    more(banks.atomic, costs.atomic),
-                ) {
-                    (0, 0, 0) => Timing::Plain,
-                    (load, store, atomic) => Timing::Latency(load, store, atomic),
-                }
-            }
-        }))
-    }
-
-    /// A region with the timing of its piece.
-    #[inline]
-    pub(in crate::spin) const fn apply<'a>(&self, piece: Piece, region: Region<'a>) -> Region<'a> {
-        match self.0[piece as usize] {
-            Timing::Plain => region,
-            Timing::Latency(load, store, atomic) => region.latency(load, store).atomic_latency(atomic),
-            Timing::Contended => region.ordered(),
-        }
-    }
-}
+/// Bits of an address in a program: no program is longer than 16 MiB.
+pub(in crate::spin) const PROGRAM_BITS: u32 = 24;
 
 /// Cycles that cores have waited at one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +75,8 @@ pub(in crate::spin) struct Levels {
     pub(in crate::spin) shared: bool,
     /// The banks of contended levels, by [`Level::ALL`], and by cluster.
     banks: RefCell<[Vec<Banks>; 5]>,
+    /// Instruction caches, of clusters or of cores, where there are any.
+    pub(in crate::spin) caches: RefCell<Vec<Cache>>,
     /// Waits by level, program and pc.
     waits: RefCell<FxHashMap<(Level, usize, u32), WaitingLine>>,
 }
@@ -132,6 +88,7 @@ impl Levels {
             timings: Timings::of(&spec.hpu),
             shared: memories.is_shared(),
             banks: RefCell::default(),
+            caches: RefCell::new(caches(&spec.hpu)),
             waits: RefCell::default(),
             spec: spec.clone(),
         }
@@ -155,6 +112,42 @@ impl Levels {
         let at = |cycle: u64| Time::ZERO + clock.cycles(cycle) + Duration::from_ps(SKEW * core as u64);
         let start = at(cycle);
         if start >= now { start } else { at(cycle + 1) }
+    }
+
+    /// The instruction cache of a core.
+    pub(in crate::spin) fn cache_of<'c>(
+        &self,
+        caches: &'c mut [Cache],
+        core: usize,
+    ) -> Option<&'c mut Cache> {
+        let spec = self.memories().instructions.as_ref()?;
+        caches.get_mut(if spec.of_core { core } else { core / self.memories().cluster })
+    }
+
+    /// A handler comes to code that is not in its instruction cache. Returns the cycles that it waits.
+    pub(in crate::spin) fn fetch(&self, running: &mut Running, address: u32) -> u64 {
+        let Some(spec) = self.memories().instructions else { return 0 };
+        let (core, cycle) = (running.thread.core, self.cycle(running));
+        let line = address & !(spec.shape.line - 1);
+        let cached = line.wrapping_add(running.attachment.program.number << PROGRAM_BITS);
+        let mut caches = self.caches.borrow_mut();
+        let cache = self.cache_of(&mut caches, core).expect("every core has its cache");
+        if let Some(ready) = cache.find(cached) {
+            // Another core has it fetched.
+            return ready.saturating_sub(cycle);
+        }
+        let attachment = running.attachment.clone();
+        let reach = self.reach(&attachment, core, line).filter(|reach| reach.spec.contended);
+        let waited =
+            reach.map_or(0, |reach| self.serve(&reach, cycle, spec.shape.line, AccessKind::Load).waited);
+        let cycles = spec.fill + waited;
+        cache.fill(cached, cycle + cycles);
+        cycles
+    }
+
+    /// Lines that instruction caches were filled with.
+    pub(in crate::spin) fn fills(&self) -> u64 {
+        self.caches.borrow().iter().map(|cache| cache.counters().fills).sum()
     }
 
     /// The contended or slower level that an address is in, if it is in one.
@@ -199,7 +192,7 @@ impl Levels {
 
     /// An access of a core in its turn. Returns the cycles that it takes, if it is to a level with a timing of its own.
     fn access(&self, running: &mut Running, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64 {
-        let Reach { level, spec, memory, offset, remote } = *at;
+        let Reach { level, spec, remote, .. } = *at;
         let remote = if remote { u64::from(spec.remote) } else { 0 };
         if !spec.contended {
             let latency = match kind {
@@ -209,25 +202,31 @@ impl Levels {
             };
             return u64::from(latency) + remote;
         }
-        // The card's cycle at which the handler's next instruction begins.
-        let base = self.hpu().clock.cycles_in(running.started.since(Time::ZERO));
-        let cycle = base + running.thread.state.borrow().context.cycle();
-        let served = {
-            let mut banks = self.banks.borrow_mut();
-            let banks = &mut banks[level as usize];
-            if banks.is_empty() {
-                let clusters = self.hpu().cores / self.memories().cluster;
-                let memories = if level == Level::L1 { clusters } else { 1 };
-                banks.resize_with(memories, || Banks::new(spec.banks));
-            }
-            banks[memory].access(cycle, offset, bytes, kind)
-        };
+        let served = self.serve(at, self.cycle(running), bytes, kind);
         running.shared_accesses += 1;
         running.memory_waits += served.waited;
         if served.waited > 0 {
             self.waited(running, level, served.waited);
         }
         served.cycles + remote
+    }
+
+    /// The card's cycle at which the handler's next instruction begins.
+    fn cycle(&self, running: &Running) -> u64 {
+        let base = self.hpu().clock.cycles_in(running.started.since(Time::ZERO));
+        base + running.thread.state.borrow().context.cycle()
+    }
+
+    /// An access to a contended level.
+    fn serve(&self, at: &Reach<'_>, cycle: u64, bytes: u32, kind: AccessKind) -> Served {
+        let mut banks = self.banks.borrow_mut();
+        let banks = &mut banks[at.level as usize];
+        if banks.is_empty() {
+            let clusters = self.hpu().cores / self.memories().cluster;
+            let memories = if at.level == Level::L1 { clusters } else { 1 };
+            banks.resize_with(memories, || Banks::new(at.spec.banks));
+        }
+        banks[at.memory].access(cycle, at.offset, bytes, kind)
     }
 
     fn waited(&self, running: &Running, level: Level, cycles: u64) {
@@ -308,6 +307,13 @@ impl Levels {
         lines.truncate(LINES);
         lines
     }
+}
+
+/// The instruction caches of a card, empty.
+fn caches(hpu: &HpuSpec) -> Vec<Cache> {
+    let Some(spec) = hpu.memories.instructions else { return Vec::new() };
+    let number = if spec.of_core { hpu.cores } else { hpu.cores / hpu.memories.cluster };
+    vec![Cache::new(spec.shape); number]
 }
 
 impl Card {

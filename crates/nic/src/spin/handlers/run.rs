@@ -4,6 +4,7 @@ use crate::spin::Card;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::{Thread, ThreadState, cycles_until};
+use crate::spin::handlers::levels::PROGRAM_BITS;
 use crate::spin::handlers::outcome::Ended;
 use crate::spin::handlers::running::{RunMemory, Running, fill};
 use crate::spin::programs::application::Bound;
@@ -65,6 +66,7 @@ impl Card {
             atomic_commands: 0,
             shared_accesses: 0,
             memory_waits: 0,
+            fetch_waits: 0,
         };
         let started = running.started;
         let (entry, arguments) = self.arguments(&mut run, &mut running.memory);
@@ -231,7 +233,11 @@ impl Card {
                 let (mut data, mut bytes) =
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let words = application.atomic_words.borrow();
+                let mut caches = self.levels.caches.borrow_mut();
                 let mut space = AddressSpace::new();
+                if let Some(cache) = self.levels.cache_of(&mut caches, thread.core) {
+                    space.fetch_through(cache, program.number << PROGRAM_BITS);
+                }
                 let timings = &self.levels.timings;
                 fill(&mut space, timings, &attachment, &mut data, &mut bytes, stack, &mut running.memory);
                 space.order_words(&words);
@@ -330,6 +336,11 @@ impl Card {
                         }
                     }
                 }
+                Exit::Fetch { address } => {
+                    let cycles = self.levels.fetch(running, address);
+                    running.fetch_waits += cycles;
+                    thread.state.borrow_mut().context.stall(cycles);
+                }
                 Exit::Limit => self.sim.check_interrupt(),
                 Exit::Device(_) => unreachable!("no devices here"),
             }
@@ -357,6 +368,7 @@ impl Card {
             statistics.accesses += accesses;
             statistics.shared_accesses += running.shared_accesses;
             statistics.memory_waits += running.memory_waits;
+            statistics.fetch_waits += running.fetch_waits;
             statistics.cycles += cycle;
             statistics.stalled += stalled;
         });

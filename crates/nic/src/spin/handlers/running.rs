@@ -1,11 +1,10 @@
 //! A running handler: the context of its commands, and its memory.
 
 use crate::spin::handlers::hpus::Thread;
-use crate::spin::handlers::levels::Timings;
 use crate::spin::programs::application::Application;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::{Kind, map};
-use crate::spin::spec::Piece;
+use crate::spin::spec::{Piece, Timings};
 use nicety_hpu::{AddressSpace, Region};
 use nicety_types::{Buffer, MessageId, Path, Payload, Time};
 use std::rc::Rc;
@@ -108,4 +107,6 @@ pub(in crate::spin) struct Running {
     /// Its accesses to contended levels, and the cycles that they waited.
     pub(in crate::spin) shared_accesses: u64,
     pub(in crate::spin) memory_waits: u64,
+    /// The cycles that it waited for its code.
+    pub(in crate::spin) fetch_waits: u64,
 }

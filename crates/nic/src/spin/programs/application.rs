@@ -31,6 +31,9 @@ pub struct HandlerStatistics {
     /// Cycles for which they waited there, beside the latency.
     #[serde(rename = "handler_memory_wait_cycles")]
     pub memory_waits: u64,
+    /// Cycles for which they waited for their code, where the card has an instruction cache.
+    #[serde(rename = "handler_fetch_wait_cycles")]
+    pub fetch_waits: u64,
     /// Failed runs: stopped, or with an error or an invalid return code.
     #[serde(rename = "handlers_failed")]
     pub failed: u64,
@@ -46,6 +49,7 @@ impl Sum for HandlerStatistics {
             accesses: a.accesses + b.accesses,
             shared_accesses: a.shared_accesses + b.shared_accesses,
             memory_waits: a.memory_waits + b.memory_waits,
+            fetch_waits: a.fetch_waits + b.fetch_waits,
             failed: a.failed + b.failed,
         })
     }

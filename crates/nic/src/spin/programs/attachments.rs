@@ -123,6 +123,8 @@ impl std::error::Error for AttachError {}
 /// A program of an application. Another application with the same program has its own copy.
 pub(in crate::spin) struct Program {
     pub(in crate::spin) handlers: Handlers,
+    /// Its number on this card.
+    pub(in crate::spin) number: u32,
     pub(in crate::spin) code: Vec<u8>,
     pub(in crate::spin) data: Piece,
 }
@@ -234,7 +236,8 @@ impl Attachments {
         }
         let Placed { code, data } = Placed::new(handlers, spec)?;
         let data = self.take(application, data)?;
-        let program = Rc::new(Program { handlers: handlers.clone(), code, data });
+        let number = programs.len() as u32;
+        let program = Rc::new(Program { handlers: handlers.clone(), number, code, data });
         programs.push(program.clone());
         Ok(program)
     }

@@ -1,6 +1,6 @@
 //! The memory system of the handler processors: where each piece of a handler's memory lies, and the timing there.
 
-use nicety_hpu::{AtomicsAt, BankTiming, CycleCosts};
+use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
 use nicety_spec::{Reader, Section};
 
 /// A level of memory.
@@ -85,6 +85,19 @@ pub struct MemorySpec {
     pub places: [Level; 5],
     /// The levels in use, by [`Level::ALL`].
     pub levels: [Option<LevelSpec>; 5],
+    /// The instruction caches; without them fetching takes no time.
+    pub instructions: Option<InstructionCacheSpec>,
+}
+
+/// The instruction caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstructionCacheSpec {
+    /// The shape of each.
+    pub shape: CacheShape,
+    /// Whether each core has one of its own; otherwise each cluster has.
+    pub of_core: bool,
+    /// Cycles of filling in a line, if it waits for nothing.
+    pub fill: u64,
 }
 
 impl MemorySpec {
@@ -183,9 +196,39 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
             }
         }
     });
-    let spec = MemorySpec { cluster: cluster as usize, places, levels };
+    let instructions = read_instructions(&s.section("instructions"));
+    let spec = MemorySpec { cluster: cluster as usize, places, levels, instructions };
     check(&s, &spec, around);
     spec
+}
+
+const INSTRUCTION_KEYS: [&str; 5] = ["size", "ways", "line", "of", "fill"];
+
+/// Reads `[memory.instructions]`, if it is there.
+fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
+    if !INSTRUCTION_KEYS.iter().any(|key| s.has(key)) {
+        return None;
+    }
+    let bytes = s.size("size", 16..=16 << 20, "bytes of an instruction cache") as u32;
+    let ways = s.count_or("ways", 1..=1024, 1, "places that a line may have") as u32;
+    let line = s.size_or("line", 4..=4096, "16 B", "bytes of a line") as u32;
+    let of = s.choice_or("of", &["cluster", "core"], "cluster", "who has an instruction cache of its own");
+    let fill = s.count("fill", 0..=100_000, "cycles of filling in a line, if it waits for nothing");
+    if !line.is_power_of_two() {
+        let near = (line.next_power_of_two() / 2).max(4);
+        s.refuse("line", "a line is a power of two", &format!("write for example \"{near} B\""));
+        return None;
+    }
+    let set = u64::from(ways) * u64::from(line);
+    if !u64::from(bytes).is_multiple_of(set) {
+        s.refuse(
+            "ways",
+            &format!("{bytes} bytes do not divide into sets of {ways} lines of {line} bytes"),
+            &format!("write for example {}", divisor_near(u64::from(bytes / line), ways.into())),
+        );
+        return None;
+    }
+    Some(InstructionCacheSpec { shape: CacheShape { bytes, ways, line }, of_core: of == "core", fill })
 }
 
 fn read_level(s: &Section<'_>, level: Level, costs: &CycleCosts) -> LevelSpec {

@@ -1,0 +1,165 @@
+//! A cache of lines: which are there, from which cycle on, and which one makes room for another.
+
+/// The shape of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheShape {
+    /// Bytes that it holds.
+    pub bytes: u32,
+    /// Places that a line may have.
+    pub ways: u32,
+    /// Bytes of a line, a power of two.
+    pub line: u32,
+}
+
+impl CacheShape {
+    /// Sets of lines; a line's address says which is its own.
+    pub const fn sets(&self) -> u32 {
+        self.bytes / (self.line * self.ways)
+    }
+}
+
+/// Counters of a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// Lines that it was filled with.
+    pub fills: u64,
+    /// Lines that made room for others.
+    pub evictions: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Its number, or [`NONE`].
+    number: u32,
+    /// The cycle from which on it is there.
+    ready: u64,
+    /// When it was last used, in uses of the cache.
+    used: u64,
+}
+
+/// No line: the last byte of the address space is in no program.
+const NONE: u32 = u32::MAX;
+
+/// A cache that evicts the line of a set that was used longest ago.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    shape: CacheShape,
+    lines: Box<[Line]>,
+    uses: u64,
+    counters: CacheCounters,
+}
+
+impl Cache {
+    /// An empty cache.
+    ///
+    /// # Panics
+    /// When the line is no power of two above two, or the bytes are not a multiple of its ways.
+    pub fn new(shape: CacheShape) -> Cache {
+        let CacheShape { bytes, ways, line } = shape;
+        assert!(line.is_power_of_two() && line > 2 && ways > 0, "{shape:?}");
+        assert!(bytes > 0 && bytes.is_multiple_of(line * ways), "{shape:?}");
+        let empty = Line { number: NONE, ready: 0, used: 0 };
+        let lines = vec![empty; (bytes / line) as usize].into();
+        Cache { shape, lines, uses: 0, counters: CacheCounters::default() }
+    }
+
+    /// Its shape.
+    pub const fn shape(&self) -> CacheShape {
+        self.shape
+    }
+
+    /// Its counters.
+    pub const fn counters(&self) -> CacheCounters {
+        self.counters
+    }
+
+    fn set(&mut self, number: u32) -> &mut [Line] {
+        let ways = self.shape.ways as usize;
+        let first = (number % self.shape.sets()) as usize * ways;
+        &mut self.lines[first..first + ways]
+    }
+
+    /// Uses the line of an address. Returns the cycle from which on it is there, or has been; none if it is missing.
+    #[inline]
+    pub fn find(&mut self, address: u32) -> Option<u64> {
+        self.uses += 1;
+        let uses = self.uses;
+        let number = address / self.shape.line;
+        let line = self.set(number).iter_mut().find(|line| line.number == number)?;
+        line.used = uses;
+        Some(line.ready)
+    }
+
+    /// Fills in the line of an address, which is there from cycle `ready` on.
+    pub fn fill(&mut self, address: u32, ready: u64) {
+        self.uses += 1;
+        let uses = self.uses;
+        let number = address / self.shape.line;
+        let set = self.set(number);
+        let own = set.iter().position(|line| line.number == number);
+        let oldest = (0..set.len()).min_by_key(|&at| (set[at].number != NONE, set[at].used)).expect("a way");
+        let place = &mut set[own.unwrap_or(oldest)];
+        let evicts = own.is_none() && place.number != NONE;
+        *place = Line { number, ready, used: uses };
+        self.counters.fills += 1;
+        self.counters.evictions += u64::from(evicts);
+    }
+
+    /// The first line of `from..to` that is missing or not there yet at `cycle`.
+    #[inline]
+    pub(crate) fn missing(&mut self, from: u32, to: u32, cycle: u64) -> Option<u32> {
+        let line = self.shape.line;
+        if from >= to {
+            return None;
+        }
+        let (mut at, last) = (from & !(line - 1), (to - 1) & !(line - 1));
+        loop {
+            if self.find(at).is_none_or(|ready| ready > cycle) {
+                return Some(at);
+            }
+            if at == last {
+                return None;
+            }
+            at = at.wrapping_add(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sets of two ways.
+    const SMALL: CacheShape = CacheShape { bytes: 64, ways: 2, line: 16 };
+
+    #[test]
+    fn the_line_used_longest_ago_makes_room() {
+        let mut cache = Cache::new(SMALL);
+        assert_eq!(cache.find(0), None);
+        for (address, ready) in [(0, 10), (32, 20), (16, 30)] {
+            cache.fill(address, ready);
+        }
+        assert_eq!([15, 47, 16].map(|address| cache.find(address)), [Some(10), Some(20), Some(30)]);
+        assert_eq!(cache.find(0), Some(10));
+        // Set 0 has lines 0 and 32; 32 was used before 0.
+        cache.fill(64, 40);
+        assert_eq!([0, 32, 64, 16].map(|address| cache.find(address).is_some()), [true, false, true, true]);
+        assert_eq!(cache.counters(), CacheCounters { fills: 4, evictions: 1 });
+        // A line that is there already takes no other's place.
+        cache.fill(64, 50);
+        assert_eq!((cache.find(0), cache.find(64)), (Some(10), Some(50)));
+    }
+
+    #[test]
+    fn a_line_is_missing_until_it_is_there() {
+        let mut cache = Cache::new(SMALL);
+        assert_eq!(cache.missing(4, 40, 100), Some(0));
+        cache.fill(0, 105);
+        assert_eq!(cache.missing(4, 40, 100), Some(0));
+        assert_eq!(cache.missing(4, 40, 105), Some(16));
+        cache.fill(16, 0);
+        assert_eq!(cache.missing(4, 32, 105), None);
+        assert_eq!(cache.missing(4, 33, 105), Some(32));
+        assert_eq!(cache.missing(33, 33, 0), None);
+    }
+}
