@@ -38,14 +38,26 @@ def _run(
 
     DIR gets a file for each point, table.csv, and table.parquet where pyarrow is installed.
     """
-    from nicety.cli.output import failed, print_json
+    from nicety.cli.output import failed, note, print_json
     from nicety.cli.progress import progress
     from nicety.cli.sweep.driver import study_text, summary, sweep_study
     from nicety.sweeps.executors import open_executor
     from nicety.sweeps.grid import named
 
-    with open_executor(executor) as pool, progress("sweeping") as bar:
-        found = sweep_study(study, folder=folder, executor=pool, jobs=jobs, progress=bar.advance)
+    ran = None
+
+    def tell(done: int, total: int) -> None:
+        nonlocal ran
+        ran = f"{done} of {total} points have run"
+        bar.advance(done, total)
+
+    try:
+        with open_executor(executor) as pool, progress("sweeping") as bar:
+            found = sweep_study(study, folder=folder, executor=pool, jobs=jobs, progress=tell)
+    except (KeyboardInterrupt, SystemExit):
+        if ran is not None:
+            note(f"{folder or study.stem}: {ran}; the same command goes on with the others")
+        raise
     if as_json:
         print_json(summary(found))
     else:
