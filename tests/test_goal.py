@@ -283,6 +283,8 @@ def test_cards_are_compared(nicety: Callable[..., Result], tmp_path: Path) -> No
         assert sum(round(stage["ns"] * 1000) for stage in row["stages"]) == round(row["finish_ns"] * 1000)
         assert package.run_schedule(path, nic=row["nic"])["finish_ns"] == own["finish_ns"]
     assert "stages" not in package.compare_schedule(path, nics="qnix", network="loggops")["rows"][1]
+    path.write_text("num_ranks 1\nrank 0 {\ncalc 1\n}\n")
+    assert ": 1 rank, 1 operation, 0 messages\n" in nicety("goal", "compare", str(path), "--nic", "qnix").stdout
 
 
 LATE = (
@@ -379,7 +381,7 @@ def test_noise_lengthens_a_run_from_a_distribution_or_a_trace(nicety: Callable[.
         assert finish("--noise", noise, "--threads", "2") == ends
         assert finish("--noise", noise, "--seed", "2") != ends
     assert finish("--noise", "10us,1us,rank=1")[0] == 9e6
-    assert ", noise trace.txt\n" in nicety("goal", "run", "calc.goal", "--noise", "trace.txt").stdout
+    assert ", noise trace.txt, seed 1\n" in nicety("goal", "run", "calc.goal", "--noise", "trace.txt").stdout
     assert finish("--noise", "trace.txt,rank=1") == [9e6, finish("--noise", "trace.txt")[1]]
 
 

@@ -215,8 +215,12 @@ def _network(report: ScheduleReport) -> str:
         )
     parameters = ", ".join(f"{name} {value}" for name, value in zip("LogGOS", _values(report), strict=True))
     rules = ", by the rules of LogGOPSim" if "compat" in report else ""
-    noise = f", noise {report['noise']}" if "noise" in report else ""
+    noise = f", noise {report['noise']}, seed {report['seed']}" if "noise" in report else ""
     return f"LogGOPS, {parameters}{rules}{noise}"
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
 
 
 def _values(report: ScheduleReport | CompareReport) -> list[object]:
@@ -228,7 +232,8 @@ def _values(report: ScheduleReport | CompareReport) -> list[object]:
 
 def compare_text(report: CompareReport) -> str:
     """A comparison as text: a table of times, and the critical paths stage by stage."""
-    counts = ", ".join(f"{report[what]} {what}" for what in ("ranks", "operations", "messages"))
+    parts = (report["ranks"], "rank"), (report["operations"], "operation"), (report["messages"], "message")
+    counts = ", ".join(_some(count, what) for count, what in parts)
     seed = f"seed {report['manifest']['seed']}"
     lines = [
         f"# nicety goal compare v{report['version']}",
@@ -308,7 +313,7 @@ def compare_figure(report: CompareReport) -> Figure:
             "waiting": [max(0.0, end - computing - communicating + both) for computing, communicating, both in each],
         }
         runs[row["nic"]] = RankTimes(parts, end)
-    around = [f"{report['ranks']} ranks", *circumstances(report["manifest"])]
+    around = [_some(report["ranks"], "rank"), *circumstances(report["manifest"])]
     return ranks_figure(runs, title=f"{report['file']}: {', '.join(around)}")
 
 
