@@ -19,7 +19,7 @@ pub struct Noise {
 }
 
 /// Most intervals of noise behind one operation: they take some seconds to go through, in which a run cannot be interrupted.
-const MOST_INTERVALS: u32 = 1 << 28;
+const MOST_INTERVALS: u32 = 1 << 27;
 /// Intervals after which somebody has to look whether to go on.
 const MANY_INTERVALS: u32 = 1 << 22;
 

@@ -207,7 +207,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     .map_err(|failure| match (failure, &noise) {
         (Failure::Endless(rank, op), Some(_)) => {
             let error = explained(Failure::Endless(rank, op), &request.file, &schedule);
-            Error::Input(format!("{error}, or meets more than 2^28 intervals of noise"))
+            Error::Input(format!("{error}, or meets more than 2^27 intervals of noise"))
         }
         (failure, _) => explained(failure, &request.file, &schedule),
     })?;
