@@ -290,7 +290,7 @@ impl CardMessages {
                 "the card has no context for one more message's handlers; raise hpu.contexts ({})",
                 spec.hpu.contexts
             ),
-            reason => reason.to_string(),
+            _ => return None,
         };
         Some(Error::Program(format!(
             "a message from rank {}, tag {}, came before its receive and is lost: {why}",
