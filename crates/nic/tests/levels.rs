@@ -26,6 +26,8 @@ struct Outcome {
     cycles: Vec<(u32, u64)>,
     levels: Vec<LevelUse>,
     statistics: HandlerStatistics,
+    /// Lines of code that instruction caches were filled with.
+    lines: u64,
 }
 
 /// One message of so many packets to these handlers.
@@ -49,7 +51,12 @@ fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
     let mut cycles: Vec<_> = recorder.take().handler_runs.iter().map(|run| (run.hpu, run.cycles)).collect();
     cycles.sort_unstable();
     let card = &rig.nodes[1].card;
-    Outcome { cycles, levels: card.memory_levels(), statistics: card.handler_statistics() }
+    Outcome {
+        cycles,
+        levels: card.memory_levels(),
+        statistics: card.handler_statistics(),
+        lines: card.code_lines_filled(),
+    }
 }
 
 /// The cycles of two handlers that begin at once on two processors, without the four of `enter` and `returns`.
@@ -134,6 +141,33 @@ fn a_report_names_the_bank_and_its_waits() {
     assert_eq!((&*level.lines[0].place, level.lines[0].cycles), ("pc 0x1d000008", 10));
     assert_eq!((found.statistics.accesses, found.statistics.shared_accesses), (6, 6));
     assert_eq!(found.statistics.memory_waits, 13);
+}
+
+#[test]
+fn code_is_fetched_through_a_cache() {
+    // 15 instructions of 4 bytes, in four lines: 16 cycles.
+    let handlers = payload(Code::enter().with(&[addi(T0, T0, 1); 12]).returns(0));
+    let with = |cores: &str, size: &str, packets| {
+        let keys = [
+            cores.to_owned(),
+            format!("memory.instructions.size={size}"),
+            "memory.instructions.fill=9".into(),
+        ];
+        let found = outcome(&keys.iter().map(String::as_str).collect::<Vec<_>>(), &handlers, packets);
+        (found.cycles, found.lines, found.statistics.fetch_waits)
+    };
+    // Of two that begin at once, one waits for what the other one has fetched; the next two find it.
+    let cold = 16 + 4 * 9;
+    let both = vec![(0, 16), (0, cold), (1, 16), (1, cold)];
+    assert_eq!(with("hpu.cores=2", "64 B", 4), (both, 4, 2 * 4 * 9));
+    // A cache of one line: every run fetches all four, and goes on.
+    assert_eq!(with("hpu.cores=1", "16 B", 3), (vec![(0, cold); 3], 12, 12 * 9));
+    // Fills are accesses to the memory with the program, of four words each, where cores meet there.
+    let keys =
+        ["hpu.cores=1", "memory.constants=l2", "memory.instructions.size=64 B", "memory.instructions.fill=9"];
+    let found = outcome(&keys, &handlers, 2);
+    assert_eq!((found.lines, found.levels[0].level, found.levels[0].busiest_accesses), (4, "l2", 16));
+    assert_eq!(found.statistics.shared_accesses, 0);
 }
 
 /// What a random handler does with a word of its state.
