@@ -47,6 +47,11 @@ pub enum RunError {
         /// The limit.
         at: Time,
     },
+    /// Another [part](crate::World::part) of the world has been dropped before its end.
+    Left {
+        /// How far this one had come.
+        at: Time,
+    },
 }
 
 impl fmt::Display for RunError {
@@ -65,6 +70,7 @@ impl fmt::Display for RunError {
                 }
             }
             RunError::Interrupted { at } => write!(f, "interrupted at {at} of virtual time"),
+            RunError::Left { at } => write!(f, "another part of the run ended early, this one at {at}"),
             RunError::TimeLimit { at: Time::MAX } => {
                 f.write_str("virtual time came to its end, 2^64 ps (213 days), and there was more to happen")
             }

@@ -40,8 +40,9 @@
 //! - **Wakers do nothing.** The kernel knows which task is polled, and primitives remember it. A future from
 //!   elsewhere works if it only passes on polls; one that waits for its waker to be called waits for ever.
 //!
-//! It is no real-time executor: nothing here waits for the world outside, and nothing is shared between threads
-//! but the [`Interrupt`] in [`Config`].
+//! It is no real-time executor: nothing here waits for the world outside. Where shards run in threads, each thread has
+//! built a world of its own ([`World::part`]), and they share nothing but messages between windows ([`Threads`]) and the
+//! [`Interrupt`] in [`Config`].
 
 mod channel;
 mod combine;
@@ -51,6 +52,7 @@ mod few;
 mod interrupt;
 mod memory;
 mod messages;
+mod parts;
 mod prefetch;
 mod queue;
 mod rng;
@@ -70,6 +72,7 @@ pub use describe::{Describe, describe};
 pub use error::{RunError, Waiting};
 pub use few::Few;
 pub use interrupt::Interrupt;
+pub use parts::{Parts, Threads};
 pub use prefetch::prefetch;
 pub use queue::QueueKind;
 pub use rng::Rng;
@@ -77,5 +80,5 @@ pub use semaphore::Serve;
 pub use server::{Acquire, Credits, Guard, Permit, Pool, Server};
 pub use signal::{Signal, Wait, WaitUntil};
 pub use sim::{Delay, Sim, YieldNow};
-pub use wire::{Arrived, Handler, Next, Preparation, Recv, Units, WireRx, WireTx};
+pub use wire::{Arrived, Envelope, Handler, Next, Preparation, Recv, Units, WireRx, WireTx};
 pub use world::{Config, Summary, World};

@@ -17,16 +17,20 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// A message in flight to another shard.
-pub(crate) struct Envelope<M> {
-    pub(crate) link: LinkId,
-    pub(crate) time: Time,
-    pub(crate) count: u64,
+#[derive(Debug)]
+pub struct Envelope<M> {
+    /// The wire.
+    pub link: LinkId,
+    /// When it arrives.
+    pub time: Time,
+    /// How many went before it on the wire.
+    pub count: u64,
     /// None for a unit.
-    pub(crate) message: Option<M>,
+    pub message: Option<M>,
 }
 
-/// The messages of a shard to others, until all have reached the end of the window.
-pub(crate) type Outbox<M> = Rc<RefCell<Vec<Envelope<M>>>>;
+/// The messages of a shard to each shard, until all have reached the end of the window.
+pub(crate) type Outbox<M> = Rc<[RefCell<Vec<Envelope<M>>>]>;
 
 /// The far end of a wire.
 pub(crate) struct Receiver<M> {
@@ -260,12 +264,9 @@ pub struct WireTx<M> {
 
 enum Way<M> {
     /// Both ends are in one shard. A message needs no more of the far end than its number and the storage.
-    Local {
-        number: u32,
-        messages: Rc<Messages<M>>,
-        receiver: Rc<Receiver<M>>,
-    },
-    Remote(Outbox<M>),
+    Local { number: u32, messages: Rc<Messages<M>>, receiver: Rc<Receiver<M>> },
+    /// The outbox of the near end's shard, and the shard of the far end.
+    Remote(Outbox<M>, usize),
 }
 
 impl<M: Send + 'static> WireTx<M> {
@@ -279,8 +280,13 @@ impl<M: Send + 'static> WireTx<M> {
         WireTx::new(sim, receiver, min_latency, way)
     }
 
-    pub(crate) fn remote(sim: Sim, end: &Receiver<M>, outbox: Outbox<M>, min_latency: Duration) -> WireTx<M> {
-        WireTx::new(sim, end, min_latency, Way::Remote(outbox))
+    pub(crate) fn remote(
+        sim: Sim,
+        end: &Receiver<M>,
+        (outbox, shard): (Outbox<M>, usize),
+        min_latency: Duration,
+    ) -> WireTx<M> {
+        WireTx::new(sim, end, min_latency, Way::Remote(outbox, shard))
     }
 
     /// Sends a message that arrives at `arrival`. Messages of one wire that arrive at the same instant do so in
@@ -295,9 +301,14 @@ impl<M: Send + 'static> WireTx<M> {
                 let at = Arrival { time: arrival, node: self.to, link: self.link, count };
                 self.sim.shard().push_arrival(at, *number, messages.put(message));
             }
-            Way::Remote(outbox) => {
+            Way::Remote(outbox, shard) => {
                 let link = self.link;
-                outbox.borrow_mut().push(Envelope { link, time: arrival, count, message: Some(message) });
+                outbox[*shard].borrow_mut().push(Envelope {
+                    link,
+                    time: arrival,
+                    count,
+                    message: Some(message),
+                });
             }
         }
     }
@@ -312,9 +323,9 @@ impl<M: Send + 'static> WireTx<M> {
         let count = self.departs(arrival);
         match &self.way {
             Way::Local { receiver, .. } => receiver.accept_unit(arrival, count),
-            Way::Remote(outbox) => {
+            Way::Remote(outbox, shard) => {
                 let link = self.link;
-                outbox.borrow_mut().push(Envelope { link, time: arrival, count, message: None });
+                outbox[*shard].borrow_mut().push(Envelope { link, time: arrival, count, message: None });
             }
         }
     }

@@ -1,18 +1,23 @@
 //! [`World`]: all nodes of a run, spread over shards, and the run itself.
 //!
-//! Shards take turns in windows. From the earliest event of all, every message to another shard arrives at
+//! Shards go on in windows. From the earliest event of all, every message to another shard arrives at
 //! least the smallest latency between shards later, so up to then every shard can go on by itself. Between
 //! windows messages are exchanged; their keys order them, so the order of events is the same for any number
 //! of shards.
+//!
+//! In one thread shards take turns. In several, or in several processes, each builds the whole world and runs one shard of it,
+//! its part: nothing is shared but the messages that [parts](crate::Parts) give each other between windows.
 
 use crate::error::{RunError, Waiting};
 use crate::interrupt::Interrupt;
 use crate::messages::Messages;
+use crate::parts::Parts;
 use crate::queue::QueueKind;
 use crate::shard::Shard;
 use crate::sim::Sim;
 use crate::wire::{Envelope, Outbox, Receiver, WireRx, WireTx};
 use nicety_types::{Duration, LinkId, NodeId, Time};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The inputs of a run, and its limits.
@@ -39,19 +44,29 @@ pub struct Summary {
     pub events: u64,
 }
 
+/// The shards that a world runs, and how it agrees with those who run others.
+enum Whose<M> {
+    All,
+    One(Box<dyn Parts<M>>),
+}
+
 /// All nodes of a run. `M` is the message that passes between them, by value.
 pub struct World<M: Send + 'static> {
     config: Config,
     shards: Vec<Rc<Shard>>,
+    whose: Whose<M>,
     /// The messages of each shard to others.
     outboxes: Vec<Outbox<M>>,
     /// The messages in flight to each shard.
     messages: Vec<Rc<Messages<M>>>,
-    nodes: u32,
+    /// The shard of each node.
+    places: Vec<u32>,
     /// By link.
     receivers: Vec<Rc<Receiver<M>>>,
     /// The smallest latency between shards.
     lookahead: Duration,
+    /// The end of the window that an interrupt has cut short.
+    unfinished: Option<Time>,
 }
 
 impl<M: Send + 'static> World<M> {
@@ -61,35 +76,82 @@ impl<M: Send + 'static> World<M> {
     }
 
     /// A world on another kind of event queue, to compare queues.
-    pub fn with_queue(mut config: Config, queue: QueueKind) -> World<M> {
+    pub fn with_queue(config: Config, queue: QueueKind) -> World<M> {
+        World::of(config, queue, Whose::All)
+    }
+
+    /// One part of a world: it has as many shards as there are parts, and [runs](World::run) the one of this part's number. All
+    /// parts are built alike; what is started on nodes of other shards never runs here.
+    pub fn part(config: Config, parts: Box<dyn Parts<M>>) -> World<M> {
+        let shards = parts.place().1;
+        World::of(Config { shards, ..config }, QueueKind::default(), Whose::One(parts))
+    }
+
+    fn of(mut config: Config, queue: QueueKind, whose: Whose<M>) -> World<M> {
         config.shards = config.shards.max(1);
+        let shards = config.shards;
         let shard = |_| Shard::new(config.seed, config.interrupt.clone(), queue);
         World {
-            shards: (0..config.shards).map(shard).collect(),
-            outboxes: (0..config.shards).map(|_| Outbox::default()).collect(),
-            messages: (0..config.shards).map(|_| Messages::new()).collect(),
-            nodes: 0,
+            shards: (0..shards).map(shard).collect(),
+            whose,
+            outboxes: (0..shards).map(|_| (0..shards).map(|_| RefCell::default()).collect()).collect(),
+            messages: (0..shards).map(|_| Messages::new()).collect(),
+            places: Vec::new(),
             receivers: Vec::new(),
             lookahead: Duration::MAX,
+            unfinished: None,
             config,
         }
     }
 
-    /// Adds a node; they are numbered from zero.
+    /// Adds a node; they are numbered from zero. Shards get them by turns, so that neighbours are apart.
     pub fn add_node(&mut self) -> NodeId {
-        let node = NodeId(self.nodes);
-        self.nodes = self.nodes.checked_add(1).expect("fewer than 2^32 nodes");
+        self.add_node_in(self.places.len() % self.shards.len())
+    }
+
+    /// Adds a node to a shard.
+    ///
+    /// # Panics
+    /// When there is no such shard.
+    pub fn add_node_in(&mut self, shard: usize) -> NodeId {
+        assert!(shard < self.shards.len(), "there are {} shards", self.shards.len());
+        let node = NodeId(u32::try_from(self.places.len()).expect("fewer than 2^32 nodes"));
+        self.places.push(shard as u32);
         node
+    }
+
+    /// Adds a node to the shard of `neighbour`.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn add_node_beside(&mut self, neighbour: NodeId) -> NodeId {
+        self.add_node_in(self.shard_of(neighbour))
     }
 
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
-        self.nodes as usize
+        self.places.len()
+    }
+
+    /// How many shards they are spread over.
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Whether a node runs here, and not in another [part](World::part).
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn runs(&self, node: NodeId) -> bool {
+        match &self.whose {
+            Whose::All => true,
+            Whose::One(parts) => self.shard_of(node) == parts.place().0,
+        }
     }
 
     fn shard_of(&self, node: NodeId) -> usize {
-        assert!(node.0 < self.nodes, "{node} does not exist: there are {} nodes", self.nodes);
-        node.0 as usize % self.shards.len()
+        let shard = self.places.get(node.0 as usize);
+        *shard.unwrap_or_else(|| panic!("{node} does not exist: there are {} nodes", self.nodes())) as usize
     }
 
     /// The handle of a node.
@@ -117,16 +179,17 @@ impl<M: Send + 'static> World<M> {
             WireTx::local(self.sim(from), &receiver, min_latency)
         } else {
             self.lookahead = self.lookahead.min(min_latency);
-            WireTx::remote(self.sim(from), &receiver, self.outboxes[near].clone(), min_latency)
+            WireTx::remote(self.sim(from), &receiver, (self.outboxes[near].clone(), far), min_latency)
         };
         (tx, WireRx::new(receiver, from))
     }
 
-    /// Runs until no event is left. It may be called again, after more has been started or after an interrupt.
+    /// Runs until no event is left. It may be called again, after more has been started or after an interrupt. A part runs with
+    /// the others, and ends when they do; a deadlock names its own programs only.
     ///
     /// # Errors
     /// [`RunError::Deadlock`] when no event is left and a program still waits; [`RunError::Interrupted`] and
-    /// [`RunError::TimeLimit`] as [`Config`] says.
+    /// [`RunError::TimeLimit`] as [`Config`] says; [`RunError::Left`] for a part when another one was dropped.
     ///
     /// # Panics
     /// When a task does.
@@ -139,49 +202,86 @@ impl<M: Send + 'static> World<M> {
             return Err(RunError::Interrupted { at: self.now() });
         }
         loop {
-            self.exchange();
-            let Some(next) = self.shards.iter().filter_map(|shard| shard.next_time()).min() else { break };
-            if next >= end {
-                return Err(RunError::TimeLimit { at: limit });
-            }
-            let horizon = Time::from_ps(next.ps().saturating_add(self.lookahead.ps()));
-            for shard in &self.shards {
-                if shard.run_before(horizon.min(end)).is_err() {
-                    return Err(RunError::Interrupted { at: self.now() });
+            if self.unfinished.is_none() {
+                let Some(next) = self.exchange()? else { break };
+                if next >= end {
+                    return Err(RunError::TimeLimit { at: limit });
                 }
+                let horizon = Time::from_ps(next.ps().saturating_add(self.lookahead.ps()));
+                self.unfinished = Some(horizon.min(end));
             }
+            let until = self.unfinished.unwrap_or(end);
+            if self.own().iter().any(|shard| shard.run_before(until).is_err()) {
+                return Err(RunError::Interrupted { at: self.now() });
+            }
+            self.unfinished = None;
         }
         // The last arrival may be a unit, which is no event where no task waits for it.
-        let last_unit = self.shards.iter().map(|shard| shard.last_unit()).max().unwrap_or(Time::ZERO);
+        let last_unit = self.latest(self.own().iter().map(|shard| shard.last_unit()).max())?;
         if last_unit >= end {
             return Err(RunError::TimeLimit { at: limit });
         }
-        let end = self.now().max(last_unit);
-        self.shards.iter().for_each(|shard| shard.set_now(end));
+        let end = self.latest(Some(self.now()))?.max(last_unit);
+        self.own().iter().for_each(|shard| shard.set_now(end));
         let waiting = self.stuck_programs();
         if !waiting.is_empty() {
             return Err(RunError::Deadlock { at: end, waiting });
         }
-        Ok(Summary { end, events: self.shards.iter().map(|shard| shard.events()).sum() })
+        Ok(Summary { end, events: self.own().iter().map(|shard| shard.events()).sum() })
     }
 
-    /// The time of the last event that happened.
+    /// The time of the last event that happened, here if this is a part.
     pub fn now(&self) -> Time {
-        self.shards.iter().map(|shard| shard.now()).max().unwrap_or(Time::ZERO)
+        self.own().iter().map(|shard| shard.now()).max().unwrap_or(Time::ZERO)
     }
 
-    /// Delivers the messages that shards sent to each other.
-    fn exchange(&mut self) {
-        for outbox in &self.outboxes {
-            for envelope in outbox.borrow_mut().drain(..) {
-                let Envelope { link, time, count, message } = envelope;
-                self.receivers[link.0 as usize].accept(time, count, message);
+    /// The shards that run here.
+    fn own(&self) -> &[Rc<Shard>] {
+        match &self.whose {
+            Whose::All => &self.shards,
+            Whose::One(parts) => std::slice::from_ref(&self.shards[parts.place().0]),
+        }
+    }
+
+    /// Delivers the messages that shards sent to each other. When the next event happens, if there is one.
+    fn exchange(&mut self) -> Result<Option<Time>, RunError> {
+        match &mut self.whose {
+            Whose::All => {
+                for mail in self.outboxes.iter().flat_map(|outbox| outbox.iter()) {
+                    accept(&self.receivers, &mut mail.borrow_mut());
+                }
+                Ok(self.shards.iter().filter_map(|shard| shard.next_time()).min())
+            }
+            Whose::One(parts) => {
+                let own = parts.place().0;
+                let outbox = &self.outboxes[own];
+                let sent =
+                    outbox.iter().filter_map(|mail| mail.borrow().iter().map(|sent| sent.time).min()).min();
+                let next = sent.into_iter().chain(self.shards[own].next_time()).min();
+                let word = next.map_or(NEVER, Time::ps);
+                let (mut incoming, mut words) = (Vec::new(), Vec::new());
+                if !parts.meet(word, outbox, &mut incoming, &mut words) {
+                    return Err(RunError::Left { at: self.now() });
+                }
+                accept(&self.receivers, &mut incoming);
+                Ok(words.into_iter().min().filter(|word| *word != NEVER).map(Time::from_ps))
             }
         }
     }
 
+    /// The latest of the times that parts name.
+    fn latest(&mut self, here: Option<Time>) -> Result<Time, RunError> {
+        let here = here.unwrap_or(Time::ZERO);
+        let Whose::One(parts) = &mut self.whose else { return Ok(here) };
+        let (mut incoming, mut words) = (Vec::new(), Vec::new());
+        if !parts.meet(here.ps(), &[], &mut incoming, &mut words) {
+            return Err(RunError::Left { at: self.now() });
+        }
+        Ok(Time::from_ps(words.into_iter().max().unwrap_or_default()))
+    }
+
     fn stuck_programs(&self) -> Vec<Waiting> {
-        let stuck = self.shards.iter().flat_map(|shard| shard.stuck_programs());
+        let stuck = self.own().iter().flat_map(|shard| shard.stuck_programs());
         let mut waiting: Vec<Waiting> =
             stuck.map(|s| Waiting { node: s.node, program: s.program, why: s.why, since: s.since }).collect();
         // Stable: programs of a node stay in the order in which they were started.
@@ -190,8 +290,20 @@ impl<M: Send + 'static> World<M> {
     }
 }
 
+/// In place of a time: nothing happens any more.
+const NEVER: u64 = u64::MAX;
+
+fn accept<M: 'static>(receivers: &[Rc<Receiver<M>>], mail: &mut Vec<Envelope<M>>) {
+    for Envelope { link, time, count, message } in mail.drain(..) {
+        receivers[link.0 as usize].accept(time, count, message);
+    }
+}
+
 impl<M: Send + 'static> Drop for World<M> {
     fn drop(&mut self) {
+        if let Whose::One(parts) = &mut self.whose {
+            parts.leave();
+        }
         self.shards.iter().for_each(|shard| shard.close());
     }
 }

@@ -1,13 +1,15 @@
-//! The same model in one and in several shards, on one queue and on another: the same run to the last bit.
+//! The same model in one and in several shards, in threads of their own too, on one queue and on another: the same run to the last bit.
 
 use nicety_kernel::{
-    Channel, Config, Credits, Pool, QueueKind, RunError, Server, Signal, Sim, Summary, WireRx, WireTx, World,
-    describe, race, timeout,
+    Channel, Config, Credits, Interrupt, Pool, QueueKind, RunError, Server, Signal, Sim, Summary, Threads,
+    WireRx, WireTx, World, describe, race, timeout,
 };
 use nicety_types::{Duration, NodeId, Time};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A packet that hops about until its life ends.
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +185,42 @@ fn run(network: &Network, shards: usize, queue: QueueKind) -> Outcome {
     (result, traces.iter().map(|trace| trace.borrow().clone()).collect())
 }
 
+/// The same in a thread for each of so many shards.
+fn run_in_threads(network: &Network, parts: usize) -> Outcome {
+    let part = |threads: Threads<Packet>| {
+        let mut world = World::part(Config { seed: network.seed, ..Config::default() }, Box::new(threads));
+        let traces = build(network, &mut world);
+        let result = world.run();
+        let own = (0..).zip(&traces).filter(|(node, _)| world.runs(NodeId(*node)));
+        let traces: Vec<_> = own.map(|(node, trace)| (node, trace.borrow().clone())).collect();
+        (result, traces)
+    };
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> =
+            Threads::connected(parts).into_iter().map(|threads| scope.spawn(move || part(threads))).collect();
+        running.into_iter().map(|part| part.join().unwrap()).collect()
+    });
+    let (mut traces, mut events, mut end, mut stuck) = (Vec::new(), 0, Time::ZERO, Vec::new());
+    for (result, own) in outcomes {
+        traces.extend(own);
+        match result {
+            Ok(summary) => (events, end) = (events + summary.events, summary.end),
+            Err(RunError::Deadlock { at, waiting }) => {
+                stuck.extend(waiting);
+                end = at;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    traces.sort();
+    stuck.sort_by_key(|waiting| waiting.node);
+    let result = match stuck.is_empty() {
+        true => Ok(Summary { end, events }),
+        false => Err(RunError::Deadlock { at: end, waiting: stuck }),
+    };
+    (result, traces.into_iter().map(|(_, trace)| trace).collect())
+}
+
 /// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
 fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
@@ -203,6 +241,18 @@ proptest! {
             prop_assert_eq!(&run(&network, shards, QueueKind::Wheel), &one, "{} shards", shards);
         }
         prop_assert_eq!(&run(&network, 2, QueueKind::BinaryHeap), &one);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(30))]
+
+    #[test]
+    fn a_run_does_not_depend_on_threads(network in network()) {
+        let one = run(&network, 1, QueueKind::Wheel);
+        for parts in [1, 2, 5] {
+            prop_assert_eq!(&run_in_threads(&network, parts), &one, "{} threads", parts);
+        }
     }
 }
 
@@ -235,4 +285,77 @@ fn a_shard_that_sleeps_long_is_woken_in_time() {
         });
         assert_eq!(world.run().unwrap().end, Time::from_ps(1 << 45));
     }
+}
+
+/// Two nodes that send a message to and fro for ever, each in a part of its own.
+fn volley(threads: Threads<u32>, interrupt: Option<Interrupt>) -> World<u32> {
+    let mut world = World::part(Config { interrupt, ..Config::default() }, Box::new(threads));
+    let (a, b) = (world.add_node_in(0), world.add_node_in(1));
+    let (there, comes) = world.wire(a, b, Duration::from_ns(1));
+    let (back, returns) = world.wire(b, a, Duration::from_ns(1));
+    let (at_a, at_b) = (world.sim(a), world.sim(b));
+    at_a.clone().spawn_program("serves", async move {
+        loop {
+            there.send(at_a.now() + Duration::from_ns(1), 0);
+            returns.recv().await;
+        }
+    });
+    at_b.clone().spawn_program("returns", async move {
+        loop {
+            let message = comes.recv().await;
+            back.send(at_b.now() + Duration::from_ns(1), message);
+        }
+    });
+    world
+}
+
+#[test]
+fn a_part_that_is_interrupted_goes_on_and_one_that_leaves_lets_the_others_go() {
+    let parts = Threads::connected(2);
+    let [first, second]: [Threads<u32>; 2] = parts.try_into().unwrap();
+    let stops = Arc::new(AtomicBool::new(true));
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| volley(second, None).run());
+        let mut world = volley(first, Some(stops.clone().into()));
+        for _ in 0..3 {
+            assert!(matches!(world.run(), Err(RunError::Interrupted { .. })));
+        }
+        assert_eq!(world.now(), Time::ZERO, "interrupted before it began");
+        // Interrupted within the run, it goes on where it was.
+        let looks = Arc::new(AtomicU64::new(0));
+        drop(world);
+        assert!(matches!(other.join().unwrap(), Err(RunError::Left { .. })));
+        let [first, second]: [Threads<u32>; 2] = Threads::connected(2).try_into().unwrap();
+        let other = scope.spawn(|| volley(second, None).run());
+        let counted = looks.clone();
+        let every = move || counted.fetch_add(1, Ordering::Relaxed) % 3 == 2;
+        let mut world = volley(first, Some(Interrupt::new(every)));
+        let mut before = Time::ZERO;
+        for _ in 0..4 {
+            assert!(matches!(world.run(), Err(RunError::Interrupted { .. })));
+            assert!(world.now() > before, "it goes on");
+            before = world.now();
+        }
+        drop(world);
+        assert!(matches!(other.join().unwrap(), Err(RunError::Left { .. })));
+    });
+}
+
+#[test]
+fn a_part_that_panics_lets_the_others_go() {
+    let [first, second]: [Threads<u32>; 2] = Threads::connected(2).try_into().unwrap();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| volley(second, None).run());
+        let panics = scope.spawn(|| {
+            let mut world = volley(first, None);
+            let sim = world.sim(NodeId(0));
+            sim.clone().spawn(async move {
+                sim.delay(Duration::from_ns(100)).await;
+                panic!("as it should");
+            });
+            world.run()
+        });
+        assert!(panics.join().is_err());
+        assert!(matches!(other.join().unwrap(), Err(RunError::Left { .. })));
+    });
 }

@@ -1,0 +1,159 @@
+//! The parts of a world that runs in several threads or processes: each builds all of it, and runs one shard.
+
+use crate::wire::Envelope;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{fmt, hint, thread};
+
+/// A part's connection to the others. All parts meet at the end of every window, and again at the end of the run.
+pub trait Parts<M> {
+    /// The number of this part, and how many there are.
+    fn place(&self) -> (usize, usize);
+
+    /// Gives every other part the messages in `outgoing`, by part, and tells it `word`; waits until all have done so; adds the
+    /// messages for this part to `incoming`, in any order, and the words of all to `words`, by part. False if a part has
+    /// [left](Parts::leave), and will not come.
+    fn meet(
+        &mut self,
+        word: u64,
+        outgoing: &[RefCell<Vec<Envelope<M>>>],
+        incoming: &mut Vec<Envelope<M>>,
+        words: &mut Vec<u64>,
+    ) -> bool;
+
+    /// Lets the others go, now and at every further meeting.
+    fn leave(&mut self);
+}
+
+/// How often a part looks whether the others have come before it lets other threads run, and how often it does that before it
+/// sleeps: where every part has a core, they come soon.
+const LOOKS: u32 = 256;
+const YIELDS: u32 = 8;
+
+/// The memory that threads share.
+struct Shared<M> {
+    parts: usize,
+    /// Of this round and of the one before or after, since a part may be one round ahead of another.
+    rounds: [Round<M>; 2],
+    /// How many meetings parts have come to, all together.
+    come: AtomicU64,
+    /// Whether a part has left.
+    left: AtomicBool,
+    asleep: AtomicUsize,
+    lock: Mutex<()>,
+    bell: Condvar,
+}
+
+struct Round<M> {
+    words: Vec<AtomicU64>,
+    /// Messages from each part to each: `from * parts + to`.
+    mail: Vec<Mutex<Vec<Envelope<M>>>>,
+}
+
+/// The parts of a world in threads of one process.
+pub struct Threads<M> {
+    shared: Arc<Shared<M>>,
+    number: usize,
+    /// How many meetings this part has come to.
+    meetings: u64,
+}
+
+impl<M: Send> Threads<M> {
+    /// So many connected parts, to be given to a thread each.
+    pub fn connected(parts: usize) -> Vec<Threads<M>> {
+        let round = || Round {
+            words: (0..parts).map(|_| AtomicU64::new(0)).collect(),
+            mail: (0..parts * parts).map(|_| Mutex::default()).collect(),
+        };
+        let shared = Arc::new(Shared {
+            parts,
+            rounds: [round(), round()],
+            come: AtomicU64::new(0),
+            left: AtomicBool::new(false),
+            asleep: AtomicUsize::new(0),
+            lock: Mutex::default(),
+            bell: Condvar::new(),
+        });
+        (0..parts).map(|number| Threads { shared: shared.clone(), number, meetings: 0 }).collect()
+    }
+}
+
+impl<M> Shared<M> {
+    /// Waits until so many have come. Whether they have.
+    fn wait(&self, target: u64) -> bool {
+        let over = || self.come.load(Ordering::SeqCst) >= target || self.left.load(Ordering::SeqCst);
+        for look in 0..LOOKS + YIELDS {
+            if over() {
+                break;
+            }
+            if look < LOOKS { hint::spin_loop() } else { thread::yield_now() }
+        }
+        if !over() {
+            let mut guard = held(&self.lock);
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            while !over() {
+                guard = self.bell.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.come.load(Ordering::SeqCst) >= target
+    }
+
+    fn ring(&self) {
+        // Who falls asleep has been counted before it looks for the last time.
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            let _guard = held(&self.lock);
+            self.bell.notify_all();
+        }
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<M: Send> Parts<M> for Threads<M> {
+    fn place(&self) -> (usize, usize) {
+        (self.number, self.shared.parts)
+    }
+
+    fn meet(
+        &mut self,
+        word: u64,
+        outgoing: &[RefCell<Vec<Envelope<M>>>],
+        incoming: &mut Vec<Envelope<M>>,
+        words: &mut Vec<u64>,
+    ) -> bool {
+        let shared = &*self.shared;
+        let parts = shared.parts;
+        let round = &shared.rounds[(self.meetings % 2) as usize];
+        for (to, mail) in outgoing.iter().enumerate().filter(|(_, mail)| !mail.borrow().is_empty()) {
+            std::mem::swap(&mut *held(&round.mail[self.number * parts + to]), &mut mail.borrow_mut());
+        }
+        round.words[self.number].store(word, Ordering::Relaxed);
+        self.meetings += 1;
+        let target = self.meetings * parts as u64;
+        if shared.come.fetch_add(1, Ordering::SeqCst) + 1 >= target {
+            shared.ring();
+        } else if !shared.wait(target) {
+            return false;
+        }
+        for from in (0..parts).filter(|from| *from != self.number) {
+            incoming.append(&mut held(&round.mail[from * parts + self.number]));
+        }
+        words.extend(round.words.iter().map(|word| word.load(Ordering::Relaxed)));
+        true
+    }
+
+    fn leave(&mut self) {
+        self.shared.left.store(true, Ordering::SeqCst);
+        self.shared.ring();
+    }
+}
+
+impl<M> fmt::Debug for Threads<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Threads({} of {})", self.number, self.shared.parts)
+    }
+}
