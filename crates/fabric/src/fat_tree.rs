@@ -19,7 +19,7 @@
 
 use crate::ethernet::Plan;
 use crate::link::planned_link;
-use crate::topology::card;
+use crate::topology::{beside, card};
 use crate::{
     Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
     TopologyError, Transit,
@@ -208,14 +208,19 @@ impl FatTree {
     ) -> (Vec<Port>, Vec<Switch>) {
         let terminal = |node| Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
         // Switches by level and, in a level, by subtree and plane.
-        let levels: Vec<Vec<NodeId>> =
-            (0..=shape.top).map(|l| (0..shape.switches(l)).map(|_| world.add_node()).collect()).collect();
+        let mut levels: Vec<Vec<NodeId>> = Vec::new();
+        for level in 0..=shape.top {
+            // The last subtree may have fewer hosts than planes.
+            let below = shape.below(level).min(shape.hosts) as usize;
+            let planes = shape.planes(level) as usize;
+            levels.push(hosts.chunks(below).flat_map(|hosts| beside(world, hosts, planes)).collect());
+        }
         // Of each switch: its links down, in the order of the switches or hosts below, and then its links up.
         let mut ends: Vec<Vec<Vec<LinkEnd>>> =
             levels.iter().map(|switches| switches.iter().map(|_| Vec::new()).collect()).collect();
         let mut ports = Vec::with_capacity(hosts.len());
         for (rank, host) in (0..).zip(hosts) {
-            let leaf = (rank / shape.below(0)) as usize;
+            let leaf = shape.leaf(rank) as usize;
             let (near, far) = planned_link(world, (card(host), terminal(levels[0][leaf])), host.1, plan);
             ports.push(Port::new(near));
             ends[0][leaf].push(far);
@@ -321,6 +326,11 @@ impl Shape {
     /// How many hosts a subtree of this level has places for; at the top, as many as there can be.
     fn below(self, level: u32) -> u64 {
         if level == self.top { u64::MAX } else { self.half.saturating_pow(level + 1) }
+    }
+
+    /// The switch of a host, by rank.
+    pub(crate) fn leaf(self, rank: u64) -> u64 {
+        rank / self.below(0)
     }
 
     /// How many switches a subtree of this level has at its top.

@@ -17,9 +17,12 @@ pub struct Barrier {
 }
 
 impl Launcher {
-    /// Adds a launcher for `hosts` to the world; one way to or from it takes `latency`.
+    /// Adds a launcher for `hosts` to the world, in the shard of the first; one way to or from it takes `latency`.
     pub fn install(world: &mut World<Symbol>, hosts: &[NodeId], latency: Duration) -> Vec<Barrier> {
-        let node = world.add_node();
+        let node = match hosts {
+            [first, ..] => world.add_node_beside(*first),
+            [] => world.add_node(),
+        };
         let sim = world.sim(node);
         // A host reaches the next barrier only after it has left this one, so one place for each is enough.
         let arrivals = std::rc::Rc::new(Channel::new(&sim, hosts.len().max(1)));

@@ -5,7 +5,7 @@
 
 use crate::ethernet::Plan;
 use crate::link::planned_link;
-use crate::topology::card;
+use crate::topology::{beside, card};
 use crate::{
     Delivery, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
     TopologyError, Transit,
@@ -54,7 +54,7 @@ impl Ring {
     }
 
     /// The switch of a host, by rank: hosts are spread over the switches in their order.
-    fn switch_of(self, rank: usize, hosts: usize) -> usize {
+    pub(crate) fn switch_of(self, rank: usize, hosts: usize) -> usize {
         rank * usize::from(self.switches) / hosts
     }
 
@@ -92,7 +92,7 @@ impl Ring {
         plan: Option<Plan>,
     ) -> (Vec<Port>, Vec<Switch>) {
         let count = usize::from(self.switches);
-        let nodes: Vec<NodeId> = (0..count).map(|_| world.add_node()).collect();
+        let nodes = beside(world, hosts, count);
         let terminal =
             |at: usize| Terminal { node: nodes[at], buffer: spec.switch.buffer, delivery: Delivery::Head };
         let mut ends: Vec<Vec<_>> = nodes.iter().map(|_| Vec::new()).collect();

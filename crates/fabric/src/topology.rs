@@ -234,7 +234,7 @@ impl Topology {
                 ports.extend([Port::new(a), Port::new(b)]);
             }
             Topology::Star => {
-                let node = world.add_node();
+                let node = world.add_node_beside(hosts[0].0);
                 let switch = Terminal { node, buffer: spec.switch.buffer, delivery: Delivery::Head };
                 let mut ends = Vec::with_capacity(hosts.len());
                 for host in hosts {
@@ -290,6 +290,28 @@ impl Topology {
         flow.plan((count, payload), hosts.chain(between_switches), &spec.switch, links_of_switch)
     }
 
+    /// The shard of each host, by rank: blocks of ranks, in which neighbours are together, so that few links lead from one to
+    /// another. A block is made of whole leaves of a fat tree, slabs of a torus, switches of a ring with their hosts, where
+    /// there are as many of these as shards.
+    ///
+    /// # Errors
+    /// As [`Topology::check`].
+    pub fn shards(self, hosts: usize, spec: &SwitchSpec, shards: usize) -> Result<Vec<usize>, TopologyError> {
+        self.check(hosts, spec)?;
+        let group = |rank: usize| -> Result<usize, TopologyError> {
+            Ok(match self {
+                Topology::FatTree(tree) => tree.shape(hosts, spec)?.leaf(rank as u64) as usize,
+                Topology::Torus(torus) => torus.shape(hosts)?.slab(rank as u32) as usize,
+                Topology::Ring(ring) => ring.switch_of(rank, hosts),
+                Topology::Alone | Topology::Pair | Topology::Star => rank,
+            })
+        };
+        let groups = hosts.checked_sub(1).map_or(Ok(0), group)? + 1;
+        let spread =
+            |rank| Ok(if groups < shards { rank * shards / hosts } else { group(rank)? * shards / groups });
+        (0..hosts).map(spread).collect()
+    }
+
     /// The most links of a switch; none where there are no switches.
     fn switch_links(self, hosts: usize, spec: &SwitchSpec) -> Result<Option<u64>, TopologyError> {
         Ok(match self {
@@ -299,6 +321,11 @@ impl Topology {
             Topology::Ring(ring) => Some(ring.links(hosts) as u64),
         })
     }
+}
+
+/// Adds `count` nodes to the world, spread evenly over the shards of these hosts, in their order.
+pub(crate) fn beside(world: &mut World<Symbol>, hosts: &[(NodeId, LinkSpec)], count: usize) -> Vec<NodeId> {
+    (0..count).map(|number| world.add_node_beside(hosts[number * hosts.len() / count].0)).collect()
 }
 
 /// A card, as an end of its link.

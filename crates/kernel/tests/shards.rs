@@ -245,7 +245,8 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(30))]
+    // Threads that wait for each other in every window take long where others use the cores.
+    #![proptest_config(ProptestConfig { cases: cases(0).cases / 20, ..cases(0) })]
 
     #[test]
     fn a_run_does_not_depend_on_threads(network in network()) {

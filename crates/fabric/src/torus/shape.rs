@@ -104,6 +104,12 @@ impl TorusShape {
         place
     }
 
+    /// The slab of a rank: its coordinate in the last dimension that has any size.
+    pub(crate) fn slab(&self, rank: u32) -> u32 {
+        let last = (0..DIMENSIONS).rfind(|&d| self.sizes[d] > 1).unwrap_or(0);
+        self.coordinates(rank)[last]
+    }
+
     /// How many links are between the routers of two ranks.
     pub fn hops(&self, a: u32, b: u32) -> u32 {
         let (a, b) = (self.coordinates(a), self.coordinates(b));
