@@ -2,7 +2,7 @@
 
 use crate::capture::{CapturedLink, Tap};
 use crate::ethernet;
-use crate::ethernet::{FlowControl, PausedRing, Plan, QueueStatistics, Station, ring};
+use crate::ethernet::{FlowControl, PausedRing, Plan, QueueStatistics, Station, Wait, ring};
 use crate::faults::{Cause, Faults, FaultsError, Injector, Losses, LostPacket, Place};
 use crate::link::{link_between, loopback, planned_link};
 use crate::meter::{Meter, NetworkStatistics};
@@ -467,9 +467,17 @@ impl Network {
 
     /// Ports that wait for each other in a circle, where each is paused for good; if there are any.
     pub fn paused_ring(&self) -> Option<PausedRing> {
+        ring(&self.waits().collect::<Vec<_>>())
+    }
+
+    /// Whether a port is paused for good, and has packets to send.
+    pub fn has_paused(&self) -> bool {
+        self.waits().next().is_some()
+    }
+
+    fn waits(&self) -> impl Iterator<Item = Wait> {
         let of_switches = self.switches.iter().filter_map(Switch::ethernet).flat_map(ethernet::Inside::waits);
-        let of_stations = self.stations.iter().filter_map(|station| station.waits());
-        ring(&of_stations.chain(of_switches).collect::<Vec<_>>())
+        self.stations.iter().filter_map(|station| station.waits()).chain(of_switches)
     }
 
     /// Has the use of the switches' ports recorded, each by the recorder of the switch's node.

@@ -6,7 +6,7 @@ use cpu_time::ThreadTime;
 use nicety::{ClusterConfig, Error, cards as specs};
 use nicety_goal::cards;
 use nicety_goal::generate::{Pattern, Shape, generate};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes that a rank passes on in each step: 64 MiB over 1024 ranks.
 const PART: u64 = 64 << 10;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Error> {
         breakdown: false,
         ..ClusterConfig::new(ranks, specs::load("spin-discrete", &[])?)
     };
-    let finished = cards::run(&Rc::new(schedule), config, &mut |_| true).expect("it finishes");
+    let finished = cards::run(&Arc::new(schedule), config, 1, &mut |_| true).expect("it finishes");
     let took = begun.elapsed().as_secs_f64();
     let packets = finished.counts.messages * PART.div_ceil(PACKET);
     println!("training_step_cpu  {took:.2}  s");

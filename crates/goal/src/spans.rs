@@ -57,6 +57,11 @@ impl Spans {
         Some(self.0[op].1).filter(|time| *time != NEVER)
     }
 
+    /// When the last one ended, if one did.
+    pub(crate) fn last_end(&self) -> Option<u64> {
+        (0..self.0.len()).filter_map(|op| self.ended(op)).max()
+    }
+
     /// The time of a rank whose first operation is number `first` here, all of which have ended.
     pub fn shares(&self, rank: Rank<'_>, first: usize) -> Shares {
         let of = |calculates: bool| {

@@ -7,7 +7,7 @@ use nicety_goal::generate::{Pattern, Shape, generate};
 use nicety_goal::{ANY, Builder, Kind, Op, Schedule, Shares};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// All shipped cards.
 fn all() -> Vec<String> {
@@ -26,7 +26,7 @@ fn config(nic: &str, ranks: u32) -> ClusterConfig {
 
 fn run_on(schedule: Schedule, nic: &str) -> Result<Finished, Failure> {
     let config = config(nic, schedule.ranks());
-    cards::run(&Rc::new(schedule), config, &mut |_| true)
+    cards::run(&Arc::new(schedule), config, 1, &mut |_| true)
 }
 
 /// When each rank is done on spin-discrete, in picoseconds.
@@ -62,6 +62,68 @@ fn every_card_runs_every_pattern() {
             }
         }
     }
+}
+
+#[test]
+fn threads_change_nothing() {
+    for nic in all() {
+        for pattern in [Pattern::LinearAlltoall, Pattern::RingAllreduce] {
+            let shape = Shape { ranks: 5, size: 9000, iterations: 1, compute_ns: 1000, layers: 2 };
+            let schedule = Arc::new(generate(pattern, &shape, &mut |_| true).unwrap());
+            let run = |threads| cards::run(&schedule, config(&nic, 5), threads, &mut |_| true).unwrap();
+            let one = run(1);
+            for threads in [2, 9] {
+                assert_eq!(run(threads), one, "{nic}, {pattern:?}, {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_change_nothing_on_any_network() {
+    let shape = Shape { ranks: 24, size: 9000, iterations: 1, compute_ns: 1000, layers: 1 };
+    let schedule = Arc::new(generate(Pattern::PairwiseAlltoall, &shape, &mut |_| true).unwrap());
+    let all = [
+        ("spin-discrete", "star", ""),
+        ("spin-discrete", "fat-tree:4", "rate=1e-5"),
+        ("spin-integrated", "torus:4x3x2", ""),
+        ("spin-discrete", "ring:5", ""),
+        ("apenet-v5", "torus:4x3x2", ""),
+        ("qnix", "torus:6x4", ""),
+        ("ethernet-100g", "fat-tree:8", ""),
+        ("nfp-4000", "star", ""),
+    ];
+    for (nic, topology, noise) in all {
+        let topology = topology.parse().unwrap();
+        let noise = if noise.is_empty() { None } else { Some("10us,1us".parse().unwrap()) };
+        let config =
+            || ClusterConfig { topology, noise, ..ClusterConfig::new(24, specs::load(nic, &[]).unwrap()) };
+        let run = |threads| cards::run(&schedule, config(), threads, &mut |_| true);
+        let one = run(1).unwrap_or_else(|error| panic!("{nic}, {topology}: {error:?}"));
+        for threads in [2, 3] {
+            assert_eq!(run(threads).unwrap(), one, "{nic}, {topology}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn failures_in_threads_are_those_of_one() {
+    let lossy =
+        |plan: &str| ClusterConfig { faults: faults::parse(plan).unwrap(), ..config("spin-discrete", 5) };
+    let unmatched = "num_ranks 5\nrank 0 {\nsend 8b to 1\nrecv 9b from 3\n}\nrank 1 {\nrecv 8b from 0\n}\n\
+                     rank 2 {\n}\nrank 3 {\nsend 70000b to 2\n}\nrank 4 {\n}";
+    let shape = Shape { ranks: 5, size: 9000, iterations: 1, compute_ns: 1000, layers: 1 };
+    let alltoall = generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap();
+    for (schedule, plan) in [(read(unmatched), "loss=0"), (alltoall, "fail=hosts.3@1us")] {
+        let schedule = Arc::new(schedule);
+        let run = |threads| cards::run(&schedule, lossy(plan), threads, &mut |_| true).unwrap_err();
+        assert_eq!(run(3), run(1), "{plan}");
+    }
+    // Interrupted, all threads end.
+    let shape = Shape { ranks: 32, size: 100_000, iterations: 20, compute_ns: 1000, layers: 1 };
+    let long = Arc::new(generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap());
+    let stopped = cards::run(&long, config("spin-discrete", 32), 3, &mut |_| false).unwrap_err();
+    assert_eq!(stopped, Failure::Run(Error::Interrupted));
 }
 
 const PING_PONG: &str = "num_ranks 2\nrank 0 {\nsend 8b to 1\nrecv 8b from 1\n}\n\
@@ -173,7 +235,8 @@ fn what_is_left_is_named() {
 #[test]
 fn a_run_that_fails_says_where() {
     let said =
-        |goal: &str, config: ClusterConfig| match cards::run(&Rc::new(read(goal)), config, &mut |_| true) {
+        |goal: &str, config: ClusterConfig| match cards::run(&Arc::new(read(goal)), config, 1, &mut |_| true)
+        {
             Err(Failure::Run(error)) => error,
             other => panic!("{other:?}"),
         };
@@ -191,7 +254,7 @@ fn a_run_that_fails_says_where() {
     let reliable = specs::load("spin-discrete", &["transport.reliable=true".to_owned()]).unwrap();
     assert!(matches!(said(PING_PONG, lossy(reliable)), Error::Undelivered(_)));
     let plain = specs::load("spin-discrete", &[]).unwrap();
-    let lost = cards::run(&Rc::new(read(PING_PONG)), lossy(plain), &mut |_| true);
+    let lost = cards::run(&Arc::new(read(PING_PONG)), lossy(plain), 1, &mut |_| true);
     let Err(Failure::Stuck(_, notes)) = lost else { panic!("{lost:?}") };
     assert!(notes.starts_with("\n  note: of the packets, the network lost 1;"), "{notes}");
     let long =
@@ -204,9 +267,9 @@ fn a_run_that_fails_says_where() {
 #[test]
 fn a_run_can_be_stopped() {
     let shape = Shape { ranks: 16, size: 1 << 22, iterations: 1, compute_ns: 0, layers: 1 };
-    let schedule = Rc::new(generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap());
+    let schedule = Arc::new(generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap());
     let mut asked = Vec::new();
-    let stopped = cards::run(&schedule, config("spin-discrete", 16), &mut |done| {
+    let stopped = cards::run(&schedule, config("spin-discrete", 16), 1, &mut |done| {
         asked.push(done);
         asked.len() < 3
     });

@@ -9,7 +9,7 @@ use nicety_goal::loggops::{self, Rules};
 use nicety_goal::{ANY, Builder, Kind, Op, Schedule, Shares};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// `handlers/matching.c`, compiled for the isa of the shipped specs.
 const MATCHING: &[u8] = include_bytes!("data/matching.elf");
@@ -27,7 +27,7 @@ fn both(schedule: &Schedule, nic: &str, overrides: &[&str]) -> [Result<Finished,
     let handlers = Handlers::load(MATCHING, &HandlerNames::default(), &spec.hpu).unwrap();
     [None, Some(&handlers)].map(|handlers| {
         let config = ClusterConfig { topology, ..ClusterConfig::new(schedule.ranks(), card.clone()) };
-        cards::run_by(&Rc::new(schedule.clone()), config, handlers, &mut |_| true)
+        cards::run_by(&Arc::new(schedule.clone()), config, handlers, 1, &mut |_| true)
     })
 }
 

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{fmt, hint, thread};
 
-/// A part's connection to the others. All parts meet at the end of every window, and again at the end of the run.
+/// A part's connection to the others. All parts meet at the end of every window, and again at the end of the run. When it is
+/// dropped, the part leaves, and no further meeting takes place.
 pub trait Parts<M> {
     /// The number of this part, and how many there are.
     fn place(&self) -> (usize, usize);
 
     /// Gives every other part the messages in `outgoing`, by part, and tells it `word`; waits until all have done so; adds the
     /// messages for this part to `incoming`, in any order, and the words of all to `words`, by part. False if a part has
-    /// [left](Parts::leave), and will not come.
+    /// left.
     fn meet(
         &mut self,
         word: u64,
@@ -21,9 +22,6 @@ pub trait Parts<M> {
         incoming: &mut Vec<Envelope<M>>,
         words: &mut Vec<u64>,
     ) -> bool;
-
-    /// Lets the others go, now and at every further meeting.
-    fn leave(&mut self);
 }
 
 /// How often a part looks whether the others have come before it lets other threads run, and how often it does that before it
@@ -145,8 +143,10 @@ impl<M: Send> Parts<M> for Threads<M> {
         words.extend(round.words.iter().map(|word| word.load(Ordering::Relaxed)));
         true
     }
+}
 
-    fn leave(&mut self) {
+impl<M> Drop for Threads<M> {
+    fn drop(&mut self) {
         self.shared.left.store(true, Ordering::SeqCst);
         self.shared.ring();
     }

@@ -301,9 +301,6 @@ fn accept<M: 'static>(receivers: &[Rc<Receiver<M>>], mail: &mut Vec<Envelope<M>>
 
 impl<M: Send + 'static> Drop for World<M> {
     fn drop(&mut self) {
-        if let Whose::One(parts) = &mut self.whose {
-            parts.leave();
-        }
         self.shards.iter().for_each(|shard| shard.close());
     }
 }

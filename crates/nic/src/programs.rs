@@ -55,6 +55,16 @@ pub enum Logged {
     },
 }
 
+impl Logged {
+    /// Its place among the messages of a run: by time and node, and behind all what comes at the end.
+    pub fn order(&self) -> (Time, NodeId) {
+        match self {
+            Logged::Line(line) => (line.time, line.node),
+            Logged::LeftOut { node, .. } => (Time::MAX, *node),
+        }
+    }
+}
+
 impl fmt::Display for Logged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -50,7 +50,7 @@ pub mod sources;
 pub use capture::{Capture, CapturedRun};
 pub use cluster::{
     Allowed, Cluster, ClusterConfig, Failure, LargeCluster, NetworkStatistics, NodeReport, Noise,
-    PortStatistics, Run, SwitchStatistics, Topology,
+    PortStatistics, Run, SwitchStatistics, Topology, in_threads,
 };
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};

@@ -1,22 +1,20 @@
 //! Operations that could not end, and messages that no receive took.
 
-use super::rank::Running;
+use super::rank::State;
 use crate::loggops::{Counts, Stuck};
 use crate::schedule::{Kind, Schedule};
 use std::collections::HashMap;
-use std::rc::Rc;
 
 /// A message as a receive sees it: where it goes, where it comes from, its tag.
 type Key = (u32, u32, u32);
 
 /// What is left of a schedule when nothing can happen any more; none if all is done.
-pub(super) fn left(schedule: &Schedule, ranks: &[Rc<Running>]) -> Option<Stuck> {
+pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
     let mut stuck = Stuck::default();
     // Of each key: messages that receives have taken.
     let mut taken: HashMap<Key, u64> = HashMap::new();
     let mut sent: Vec<(u64, u32, u32)> = Vec::new();
-    for (rank, running) in (0..).zip(ranks) {
-        let spans = running.spans.borrow();
+    for (rank, State { spans, taken: found, .. }) in (0..).zip(ranks) {
         for (number, op) in (0..).zip(schedule.rank(rank).ops) {
             let (begun, ended) = (spans.begun(number as usize), spans.ended(number as usize));
             match (op.kind, begun, ended) {
@@ -24,8 +22,7 @@ pub(super) fn left(schedule: &Schedule, ranks: &[Rc<Running>]) -> Option<Stuck> 
                 (Kind::Calc, Some(_), None) => stuck.waiting += 1,
                 (Kind::Recv, Some(_), None) => stuck.receives.push((rank, number)),
                 (Kind::Recv, Some(_), Some(_)) => {
-                    let found = running.taken.borrow().get(&number).copied();
-                    let (source, tag) = found.unwrap_or((op.peer, op.tag));
+                    let (source, tag) = found.get(&number).copied().unwrap_or((op.peer, op.tag));
                     *taken.entry((rank, source, tag)).or_default() += 1;
                 }
                 (Kind::Send, Some(begun), _) => sent.push((begun, rank, number)),

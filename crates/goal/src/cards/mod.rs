@@ -19,15 +19,16 @@ use crate::check::{Cycle, find_cycle, named};
 use crate::loggops::{Counts, Stuck};
 use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
-use nicety::{Cluster, ClusterConfig, Error, Handlers};
-use nicety_types::{Path, Stage};
+use nicety::{Cluster, ClusterConfig, Error, Handlers, in_threads};
+use nicety_types::Stage;
 use offload::{CardMessages, LONGEST};
-use rank::Running;
+use rank::{Running, State};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// What came of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// When the last operation of each rank ended, in picoseconds.
     pub finish_ps: Vec<u64>,
@@ -57,17 +58,18 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs a schedule on a cluster, whose hosts are as many as the schedule has ranks. `go_on` is called every so often with how
-/// many operations have ended; where it returns false, the run ends.
+/// Runs a schedule on a cluster, whose hosts are as many as the schedule has ranks, in so many threads; the result is the same.
+/// `go_on` is called every so often with how many operations have ended; where it returns false, the run ends.
 ///
 /// # Errors
 /// The schedule cannot finish; the cluster cannot be built; a limit of a card was reached; the network lost messages.
 pub fn run(
-    schedule: &Rc<Schedule>,
+    schedule: &Arc<Schedule>,
     config: ClusterConfig,
+    threads: u32,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
-    run_by(schedule, config, None, go_on)
+    run_by(schedule, config, None, threads, go_on)
 }
 
 /// The same, with messages executed by these handlers on the cards, those of `matching.c`, where there are some, and not by the
@@ -76,9 +78,10 @@ pub fn run(
 /// # Errors
 /// As [`run`]; the cards have no handlers, or a message is longer than handlers can count.
 pub fn run_by(
-    schedule: &Rc<Schedule>,
+    schedule: &Arc<Schedule>,
     config: ClusterConfig,
     handlers: Option<&Handlers>,
+    threads: u32,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
     if let Some(cycle) = find_cycle(schedule) {
@@ -88,11 +91,49 @@ pub fn run_by(
         check_lengths(schedule)?;
     }
     let config = ClusterConfig { nodes: schedule.ranks(), ..config };
-    let breakdown = config.breakdown;
-    let mut cluster = Cluster::new(config)?;
+    let parts = in_threads(&config, threads as usize, go_on, |cluster, tell| {
+        run_part(schedule, cluster, handlers, tell)
+    })?;
+    let (mut events, mut ended, mut states) = (0, Ok(()), Vec::with_capacity(schedule.ranks() as usize));
+    for part in parts {
+        match part.outcome {
+            Ok(more) => events += more,
+            Err(notes) => ended = Err(notes),
+        }
+        states.extend(part.states);
+    }
+    let left = left::left(schedule, &states);
+    if (left.is_some() || ended.is_err())
+        && let Some(dropped) = states.iter_mut().find_map(|state| state.dropped.take())
+    {
+        return Err(Failure::Run(dropped));
+    }
+    match (left, ended) {
+        (None, Ok(())) => Ok(finished(schedule, states, events, config.breakdown)?),
+        (Some(stuck), Ok(())) => Err(Failure::Stuck(stuck, String::new())),
+        (Some(stuck), Err(text)) => Err(Failure::Stuck(stuck, left::notes(&text))),
+        (None, Err(text)) => Err(Failure::Run(Error::Deadlock(text))),
+    }
+}
+
+/// What came of the ranks of a part of a cluster, in their order.
+struct Part {
+    /// Events, or the text of a deadlock of the whole cluster.
+    outcome: Result<u64, String>,
+    states: Vec<State>,
+}
+
+/// Runs the ranks whose hosts are here.
+fn run_part(
+    schedule: &Arc<Schedule>,
+    cluster: &mut Cluster,
+    handlers: Option<&Handlers>,
+    tell: &mut dyn FnMut(u64) -> bool,
+) -> Result<Part, Error> {
     let ended = Rc::new(Cell::new(0));
-    let mut ranks = Vec::with_capacity(schedule.ranks() as usize);
-    for rank in 0..schedule.ranks() {
+    let here: Vec<u32> = (0..schedule.ranks()).filter(|rank| cluster.runs(*rank)).collect();
+    let mut ranks = Vec::with_capacity(here.len());
+    for rank in here {
         let running = Running::new(schedule.clone(), cluster.host(rank), ended.clone())?;
         if let Some(handlers) = handlers {
             let messages = CardMessages::set_up(cluster.host(rank), handlers, &running.out);
@@ -102,33 +143,12 @@ pub fn run_by(
         ranks.push(running.clone());
         cluster.program(rank, |host| running.run(host));
     }
-    let outcome = cluster.run_while(&mut || go_on(ended.get()));
-    let events = match outcome {
-        Ok(run) => {
-            let left = left::left(schedule, &ranks);
-            left.map_or(Ok(run.events), |stuck| {
-                Err(dropped(&ranks).unwrap_or(Failure::Stuck(stuck, String::new())))
-            })?
-        }
-        Err(Error::Deadlock(text)) => {
-            if let Some(failure) = dropped(&ranks) {
-                return Err(failure);
-            }
-            let stuck = left::left(schedule, &ranks).ok_or_else(|| Error::Deadlock(text.clone()))?;
-            return Err(Failure::Stuck(stuck, left::notes(&text)));
-        }
-        Err(error) => return Err(error.into()),
+    let outcome = match cluster.run_while(&mut || tell(ended.get())) {
+        Ok(run) => Ok(run.events),
+        Err(Error::Deadlock(text)) if cluster.is_whole() => Err(text),
+        Err(error) => return Err(error),
     };
-    Ok(finished(schedule, &ranks, events, breakdown)?)
-}
-
-/// The first message of any rank that its card has dropped.
-fn dropped(ranks: &[Rc<Running>]) -> Option<Failure> {
-    let own = |rank: &Rc<Running>| {
-        let error = rank.card.get()?.dropped()?;
-        Some(Failure::Run(error.inside(&format!("rank {}", rank.rank))))
-    };
-    ranks.iter().find_map(own)
+    Ok(Part { outcome, states: ranks.iter().map(|rank| rank.state()).collect() })
 }
 
 /// Checks that handlers can count the bytes of every message.
@@ -147,23 +167,22 @@ fn check_lengths(schedule: &Schedule) -> Result<(), Error> {
 
 fn finished(
     schedule: &Schedule,
-    ranks: &[Rc<Running>],
+    mut states: Vec<State>,
     events: u64,
     breakdown: bool,
 ) -> Result<Finished, Error> {
     let mut spans = Spans::default();
-    ranks.iter().for_each(|rank| spans.extend(&rank.spans.borrow()));
-    taken::note(schedule, ranks, &mut spans)?;
-    let paths: Vec<Path> = ranks.iter().filter_map(|rank| rank.path.borrow().clone()).collect();
-    let finish_ps: Vec<u64> = ranks.iter().map(|rank| rank.finish_ps()).collect();
+    states.iter().for_each(|state| spans.extend(&state.spans));
+    taken::note(schedule, &states, &mut spans)?;
+    let finish_ps: Vec<u64> = states.iter().map(State::finish_ps).collect();
     let last = finish_ps.iter().copied().max().unwrap_or(0);
     let last = finish_ps.iter().position(|ps| *ps == last).unwrap_or(0);
-    let of = |path: &Path| path.stages().map(|(stage, took)| (stage, took.ps())).collect();
-    let sends = ranks.iter().map(|rank| rank.sends()).sum();
+    let path = states.get_mut(last).and_then(|state| state.path.take()).filter(|_| breakdown);
     let counts = Counts {
-        operations: ranks.iter().map(|rank| rank.operations()).sum(),
-        messages: sends,
+        operations: schedule.ops().len() as u64,
+        messages: schedule.ops().iter().filter(|op| op.kind == Kind::Send).count() as u64,
         steps: events,
     };
-    Ok(Finished { finish_ps, counts, spans, stages: paths.get(last).filter(|_| breakdown).map(of) })
+    let stages = path.map(|path| path.stages().map(|(stage, took)| (stage, took.ps())).collect());
+    Ok(Finished { finish_ps, counts, spans, stages })
 }

@@ -10,11 +10,12 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A rank on its host.
 pub(super) struct Running {
-    schedule: Rc<Schedule>,
-    pub(super) rank: u32,
+    schedule: Arc<Schedule>,
+    rank: u32,
     pub(super) tasks: Tasks,
     /// Memory that all messages come from, and that all go to.
     pub(super) out: Buffer,
@@ -30,13 +31,32 @@ pub(super) struct Running {
     is_posting: Cell<bool>,
     /// Receives that are to be posted, with the paths to when they became free.
     to_post: RefCell<VecDeque<(u32, Path)>>,
-    pub(super) spans: RefCell<Spans>,
+    spans: RefCell<Spans>,
     /// The messages that receives with a wildcard have taken: source and tag, by operation.
     pub(super) taken: RefCell<BTreeMap<u32, (u32, u32)>>,
     /// The path to the end of all, once that has come.
-    pub(super) path: RefCell<Option<Path>>,
-    /// Operations of all ranks that have ended.
+    path: RefCell<Option<Path>>,
+    /// Operations of all ranks of the part that have ended.
     ended: Rc<Cell<u64>>,
+}
+
+/// What came of a rank.
+pub(super) struct State {
+    /// When its operations began and ended, by their numbers.
+    pub(super) spans: Spans,
+    /// The messages that receives with a wildcard have taken: source and tag, by operation.
+    pub(super) taken: BTreeMap<u32, (u32, u32)>,
+    /// The path to the end of all, if that has come.
+    pub(super) path: Option<Path>,
+    /// The first message that its card has dropped.
+    pub(super) dropped: Option<Error>,
+}
+
+impl State {
+    /// When the last of its operations ended, in picoseconds.
+    pub(super) fn finish_ps(&self) -> u64 {
+        self.spans.last_end().unwrap_or(0)
+    }
 }
 
 /// A CPU, as the schedule numbers them.
@@ -84,7 +104,7 @@ impl Running {
     /// # Errors
     /// When its host has no memory for its longest message.
     pub(super) fn new(
-        schedule: Rc<Schedule>,
+        schedule: Arc<Schedule>,
         host: &Host,
         ended: Rc<Cell<u64>>,
     ) -> Result<Rc<Running>, Error> {
@@ -126,20 +146,18 @@ impl Running {
         Ok(())
     }
 
-    /// When the last of its operations ended, in picoseconds.
-    pub(super) fn finish_ps(&self) -> u64 {
-        let spans = self.spans.borrow();
-        (0..self.rank().ops.len()).filter_map(|op| spans.ended(op)).max().unwrap_or(0)
-    }
-
-    /// How many operations it has.
-    pub(super) fn operations(&self) -> u64 {
-        self.rank().ops.len() as u64
-    }
-
-    /// How many of them send.
-    pub(super) fn sends(&self) -> u64 {
-        self.rank().ops.iter().filter(|op| op.kind == Kind::Send).count() as u64
+    /// What has come of it so far.
+    pub(super) fn state(&self) -> State {
+        State {
+            spans: self.spans.borrow().clone(),
+            taken: self.taken.borrow().clone(),
+            path: self.path.borrow().clone(),
+            dropped: self
+                .card
+                .get()
+                .and_then(|card| card.dropped())
+                .map(|error| error.inside(&format!("rank {}", self.rank))),
+        }
     }
 
     fn rank(&self) -> Rank<'_> {

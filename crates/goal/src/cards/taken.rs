@@ -3,11 +3,10 @@
 
 use crate::check::named;
 
-use super::rank::Running;
+use super::rank::State;
 use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
 use nicety::Error;
-use std::rc::Rc;
 
 /// The end of a message: destination, source and tag, the time at which its operation began, and the operation among all.
 type End = ((u32, u32, u32), u64, usize);
@@ -16,10 +15,10 @@ type End = ((u32, u32, u32), u64, usize);
 ///
 /// # Errors
 /// A message is longer than its receive.
-pub(super) fn note(schedule: &Schedule, ranks: &[Rc<Running>], spans: &mut Spans) -> Result<(), Error> {
+pub(super) fn note(schedule: &Schedule, ranks: &[State], spans: &mut Spans) -> Result<(), Error> {
     let (mut sends, mut receives): (Vec<End>, Vec<End>) = (Vec::new(), Vec::new());
-    for (rank, running) in (0..).zip(ranks) {
-        let (first, taken) = (schedule.first_op(rank), running.taken.borrow());
+    for (rank, State { taken, .. }) in (0..).zip(ranks) {
+        let first = schedule.first_op(rank);
         for (number, op) in (0..).zip(schedule.rank(rank).ops) {
             let at = first + number as usize;
             let Some(begun) = spans.begun(at) else { continue };

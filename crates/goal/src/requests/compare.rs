@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The row of LogGOPS.
 const LOGGOPS: &str = "loggops";
@@ -217,7 +217,7 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
         return Err(Error::Input(format!("a card is called {name}; give it another name in its file")));
     }
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
-    let schedule = Rc::new(schedule);
+    let schedule = Arc::new(schedule);
     let modes = Mode::all_of(request.modes.as_deref())?;
     let mut runs_on = Vec::new();
     for (name, card) in &loaded {
@@ -235,7 +235,7 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     for (label, mode, config, handlers) in runs_on {
         let number = outcomes.len() as u64;
         let finished =
-            cards::run_by(&schedule, config, handlers.as_ref(), &mut |done| tell_run(number, done))
+            cards::run_by(&schedule, config, handlers.as_ref(), 1, &mut |done| tell_run(number, done))
                 .map_err(|failure| failed(failure, &request.file, &schedule).inside(&label))?;
         let path = finished.stages.as_ref().map(|path| stages::of(path, &finished.finish_ps));
         let outcome = Outcome::of(&schedule, finished.finish_ps, &finished.spans);

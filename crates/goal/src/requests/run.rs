@@ -13,7 +13,7 @@ use nicety::{Environment, Error, VERSION};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A simulator whose results are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -48,7 +48,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "loggopsim"))]
     pub compat: Option<Compat>,
-    /// Threads, of which each has a block of hosts; the result is the same.
+    /// Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of a run in one.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = MOST_THREADS))]
     pub threads: u32,
@@ -102,7 +102,7 @@ pub struct Report {
     /// The seed of the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards.
+    /// Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards with a capture.
     pub threads: u32,
     /// Ranks.
     pub ranks: u32,
@@ -146,7 +146,7 @@ impl Request {
         let request: Request = nicety::from_json(text, "the request of a run")?;
         let is_given = |(field, _): &&(&str, &str)| super::is_given(&given[*field]);
         if request.is_on_cards()? {
-            let own = [("compat", "--compat"), ("threads", "--threads")];
+            let own = [("compat", "--compat")];
             if let Some((_, option)) = LOGGOPS.iter().chain(&own).find(is_given) {
                 return Err(Error::Input(format!(
                     "{option}: of LogGOPS, which has no cards; leave it or --nic out"
@@ -160,6 +160,13 @@ impl Request {
             )));
         }
         Ok(request)
+    }
+
+    fn check_threads(&self) -> Result<(), Error> {
+        match self.threads {
+            1..=MOST_THREADS => Ok(()),
+            threads => Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}"))),
+        }
     }
 
     fn is_on_cards(&self) -> Result<bool, Error> {
@@ -191,10 +198,8 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     };
     let (schedule, _) = file::read(&request.file, labels, &mut |_, _| goes_on(environment))?;
     let total = schedule.ops().len() as u64;
+    request.check_threads()?;
     let threads = if loggops::has_threads(&parameters, rules) { request.threads } else { 1 };
-    if threads == 0 || threads > MOST_THREADS {
-        return Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}")));
-    }
     let noise = request.cards.loggops_noise(schedule.ranks())?;
     if noise.is_some() && rules == Rules::LogGopSim {
         return Err(Error::Input("noise: this is by nicety's own rules; leave compat out".to_owned()));
@@ -224,10 +229,11 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
 }
 
 fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    request.check_threads()?;
     let named: Vec<String> = request.nic.iter().cloned().collect();
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
-    let schedule = Rc::new(schedule);
+    let schedule = Arc::new(schedule);
     let (nic, card) = &loaded[0];
     let mut config = request.cards.config(schedule.ranks(), (nic, card), environment)?;
     config.breakdown = request.breakdown;
@@ -235,8 +241,9 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
     let handlers = mode.handlers((nic, card), environment.compiled)?;
     let manifest = request.cards.manifest(&loaded, config.topology, &[mode]);
     let total = schedule.ops().len() as u64;
+    let threads = if config.capture.is_some() { 1 } else { request.threads.min(config.nodes) };
     let tell = &mut |done| tell(environment, done, total);
-    let finished = cards::run_by(&schedule, config, handlers.as_ref(), tell)
+    let finished = cards::run_by(&schedule, config, handlers.as_ref(), threads, tell)
         .map_err(|failure| failed(failure, &request.file, &schedule))?;
     let of = |part: fn(&Shares) -> u64| {
         Some(finished.shares(&schedule).iter().map(|shares| Ns { ps: part(shares) }).collect())
@@ -245,6 +252,7 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
         nic: Some(nic.clone()),
         mode: Some(mode),
         manifest: Some(manifest),
+        threads,
         computing_ns: of(|shares| shares.computing),
         communicating_ns: of(|shares| shares.communicating),
         overlapped_ns: of(|shares| shares.both),

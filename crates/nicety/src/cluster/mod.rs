@@ -4,6 +4,7 @@
 //! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
 //! - `pauses.rs`: when a run looks whether to go on.
+//! - `threads.rs`: a run in several threads.
 //! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
 //!   refused, and failures that were not allowed.
 
@@ -12,11 +13,13 @@ mod mix;
 mod noise;
 mod pauses;
 mod refusals;
+mod threads;
 mod undelivered;
 mod verdict;
 
 pub use machine::LargeCluster;
 pub use noise::Noise;
+pub use threads::in_threads;
 pub(crate) use verdict::failures;
 pub use verdict::{Allowed, Failure};
 
@@ -30,7 +33,7 @@ use machine::Gauge;
 use mix::Mix;
 use nicety_fabric::{Faults, FlowControl, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
-use nicety_kernel::{Config, Interrupt, RunError, Summary, World};
+use nicety_kernel::{Config, Interrupt, Parts, RunError, Summary, World};
 use nicety_nic::{
     Card, CardReport, Design, FailureKind, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec,
 };
@@ -205,6 +208,19 @@ impl Cluster {
     /// [`Error::Input`] when the topology does not allow that many nodes, this machine has too little memory, or
     /// noise, faults, flow control or users are invalid; [`Error::Interrupted`] when interrupted.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
+        Cluster::build(config, None)
+    }
+
+    /// One of the parts of a cluster, which are built alike, each in a thread or process of its own: it runs the block of hosts
+    /// whose programs [run here](Cluster::runs), and the switches beside them. Its report counts what happened here.
+    ///
+    /// # Errors
+    /// As [`Cluster::new`].
+    pub fn part(config: ClusterConfig, parts: Box<dyn Parts<Symbol>>) -> Result<Cluster, Error> {
+        Cluster::build(config, Some(parts))
+    }
+
+    fn build(config: ClusterConfig, parts: Option<Box<dyn Parts<Symbol>>>) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
             cards,
@@ -244,16 +260,21 @@ impl Cluster {
             )));
         }
         let gauge = Gauge::new(nodes, &mix.names(), large)?;
-        // More shards than hosts would be empty.
         let pauses = Arc::new(Pauses::new(interrupt.clone()));
         let looking = pauses.clone();
-        let mut world = World::new(Config {
+        let config = Config {
             seed,
+            // More shards than hosts would be empty.
             shards: shards.min(nodes as usize),
             interrupt: Some(Interrupt::new(move || looking.is_due())),
             max_time: None,
-        });
-        let ids: Vec<NodeId> = (0..nodes).map(|_| world.add_node()).collect();
+        };
+        let mut world = match parts {
+            None => World::new(config),
+            Some(parts) => World::part(config, parts),
+        };
+        let shards = topology.shards(nodes as usize, &around.switch, world.shards())?;
+        let ids: Vec<NodeId> = shards.into_iter().map(|shard| world.add_node_in(shard)).collect();
         let parts = NetworkSpec { link: around.link, switch: around.switch, router: around.router };
         let links: Vec<_> = ids.iter().map(|&id| (id, mix.card(id.0).spec.node().link)).collect();
         let flow = (flow_control, mix.largest_packet());
@@ -350,7 +371,21 @@ impl Cluster {
         &self.memories
     }
 
-    /// Gives a host a program, which starts at time zero. When the last program of a host has ended, its sockets are closed.
+    /// Whether the programs of a rank run here, and not in another [part](Cluster::part).
+    ///
+    /// # Panics
+    /// When there is no such rank.
+    pub fn runs(&self, rank: u32) -> bool {
+        self.world.runs(NodeId(rank))
+    }
+
+    /// Whether all hosts run here.
+    pub fn is_whole(&self) -> bool {
+        (0..self.hosts.len() as u32).all(|rank| self.runs(rank))
+    }
+
+    /// Gives a host a program, which starts at time zero; nothing where it does not [run here](Cluster::runs). When the last
+    /// program of a host has ended, its sockets are closed.
     ///
     /// # Panics
     /// When there is no such rank.
@@ -358,6 +393,9 @@ impl Cluster {
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
+        if !self.runs(rank) {
+            return;
+        }
         let host = self.hosts[rank as usize].clone();
         let (running, failed) = (program(host.clone()), self.failed.clone());
         host.begins();
@@ -422,7 +460,7 @@ impl Cluster {
             }
         }
         let failures: Vec<ProgramFailure> = self.cards.iter().flat_map(|card| card.failures()).collect();
-        if let Err(RunError::Interrupted { .. }) = outcome {
+        if let Err(RunError::Interrupted { .. } | RunError::Left { .. }) = outcome {
             return Err(Error::Interrupted);
         }
         let undelivered = undelivered::undelivered(&self.network, &self.cards);
@@ -434,10 +472,15 @@ impl Cluster {
             Ok(_) if undelivered.is_some() => {
                 Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
             }
-            Ok(_) if self.network.paused_ring().is_some() => Err(Error::Deadlock(format!(
-                "the programs ended, and packets never arrived{}",
-                self.ring_note()
-            ))),
+            // A circle may go through other parts.
+            Ok(_)
+                if self.network.paused_ring().is_some() || !self.is_whole() && self.network.has_paused() =>
+            {
+                Err(Error::Deadlock(format!(
+                    "the programs ended, and packets never arrived{}",
+                    self.ring_note()
+                )))
+            }
             Ok(summary) => {
                 let found = self.cards.iter().zip(&self.memories).zip(0..);
                 let report = |(node, rank)| node_report(node, self.mix.name(rank));
