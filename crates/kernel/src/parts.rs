@@ -1,27 +1,20 @@
-//! The parts of a world that runs in several threads or processes: each builds all of it, and runs one shard.
+//! The parts of a simulation that runs in several threads or processes. Each part has a shard of its nodes; what happens in one
+//! and concerns another goes there as a message between two windows of time.
 
-use crate::wire::Envelope;
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{fmt, hint, thread};
 
 /// A part's connection to the others. All parts meet at the end of every window, and again at the end of the run. When it is
 /// dropped, the part leaves, and no further meeting takes place.
-pub trait Parts<M> {
+pub trait Parts<T> {
     /// The number of this part, and how many there are.
     fn place(&self) -> (usize, usize);
 
-    /// Gives every other part the messages in `outgoing`, by part, and tells it `word`; waits until all have done so; adds the
-    /// messages for this part to `incoming`, in any order, and the words of all to `words`, by part. False if a part has
+    /// Gives every other part its messages of `outgoing`, by part, which are empty then, and tells it `word`; waits until all
+    /// have done so; adds the messages for this part to `incoming`, in any order. The words of all, by part; none if a part has
     /// left.
-    fn meet(
-        &mut self,
-        word: u64,
-        outgoing: &[RefCell<Vec<Envelope<M>>>],
-        incoming: &mut Vec<Envelope<M>>,
-        words: &mut Vec<u64>,
-    ) -> bool;
+    fn meet(&mut self, word: u64, outgoing: &mut [Vec<T>], incoming: &mut Vec<T>) -> Option<&[u64]>;
 }
 
 /// How often a part looks whether the others have come before it lets other threads run, and how often it does that before it
@@ -46,15 +39,17 @@ struct Shared<M> {
 struct Round<M> {
     words: Vec<AtomicU64>,
     /// Messages from each part to each: `from * parts + to`.
-    mail: Vec<Mutex<Vec<Envelope<M>>>>,
+    mail: Vec<Mutex<Vec<M>>>,
 }
 
-/// The parts of a world in threads of one process.
+/// The parts in threads of one process.
 pub struct Threads<M> {
     shared: Arc<Shared<M>>,
     number: usize,
     /// How many meetings this part has come to.
     meetings: u64,
+    /// Of the last one.
+    words: Vec<u64>,
 }
 
 impl<M: Send> Threads<M> {
@@ -73,7 +68,9 @@ impl<M: Send> Threads<M> {
             lock: Mutex::default(),
             bell: Condvar::new(),
         });
-        (0..parts).map(|number| Threads { shared: shared.clone(), number, meetings: 0 }).collect()
+        (0..parts)
+            .map(|number| Threads { shared: shared.clone(), number, meetings: 0, words: vec![0; parts] })
+            .collect()
     }
 }
 
@@ -116,18 +113,12 @@ impl<M: Send> Parts<M> for Threads<M> {
         (self.number, self.shared.parts)
     }
 
-    fn meet(
-        &mut self,
-        word: u64,
-        outgoing: &[RefCell<Vec<Envelope<M>>>],
-        incoming: &mut Vec<Envelope<M>>,
-        words: &mut Vec<u64>,
-    ) -> bool {
+    fn meet(&mut self, word: u64, outgoing: &mut [Vec<M>], incoming: &mut Vec<M>) -> Option<&[u64]> {
         let shared = &*self.shared;
         let parts = shared.parts;
         let round = &shared.rounds[(self.meetings % 2) as usize];
-        for (to, mail) in outgoing.iter().enumerate().filter(|(_, mail)| !mail.borrow().is_empty()) {
-            std::mem::swap(&mut *held(&round.mail[self.number * parts + to]), &mut mail.borrow_mut());
+        for (to, mail) in outgoing.iter_mut().enumerate().filter(|(_, mail)| !mail.is_empty()) {
+            std::mem::swap(&mut *held(&round.mail[self.number * parts + to]), mail);
         }
         round.words[self.number].store(word, Ordering::Relaxed);
         self.meetings += 1;
@@ -135,13 +126,15 @@ impl<M: Send> Parts<M> for Threads<M> {
         if shared.come.fetch_add(1, Ordering::SeqCst) + 1 >= target {
             shared.ring();
         } else if !shared.wait(target) {
-            return false;
+            return None;
         }
         for from in (0..parts).filter(|from| *from != self.number) {
             incoming.append(&mut held(&round.mail[from * parts + self.number]));
         }
-        words.extend(round.words.iter().map(|word| word.load(Ordering::Relaxed)));
-        true
+        for (own, word) in self.words.iter_mut().zip(&round.words) {
+            *own = word.load(Ordering::Relaxed);
+        }
+        Some(&self.words)
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Envelope<M> {
 }
 
 /// The messages of a shard to each shard, until all have reached the end of the window.
-pub(crate) type Outbox<M> = Rc<[RefCell<Vec<Envelope<M>>>]>;
+pub(crate) type Outbox<M> = Rc<RefCell<Vec<Vec<Envelope<M>>>>>;
 
 /// The far end of a wire.
 pub(crate) struct Receiver<M> {
@@ -303,7 +303,7 @@ impl<M: Send + 'static> WireTx<M> {
             }
             Way::Remote(outbox, shard) => {
                 let link = self.link;
-                outbox[*shard].borrow_mut().push(Envelope {
+                outbox.borrow_mut()[*shard].push(Envelope {
                     link,
                     time: arrival,
                     count,
@@ -325,7 +325,7 @@ impl<M: Send + 'static> WireTx<M> {
             Way::Local { receiver, .. } => receiver.accept_unit(arrival, count),
             Way::Remote(outbox, shard) => {
                 let link = self.link;
-                outbox[*shard].borrow_mut().push(Envelope { link, time: arrival, count, message: None });
+                outbox.borrow_mut()[*shard].push(Envelope { link, time: arrival, count, message: None });
             }
         }
     }

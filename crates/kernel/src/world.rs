@@ -47,7 +47,7 @@ pub struct Summary {
 /// The shards that a world runs, and how it agrees with those who run others.
 enum Whose<M> {
     All,
-    One(Box<dyn Parts<M>>),
+    One(Box<dyn Parts<Envelope<M>>>),
 }
 
 /// All nodes of a run. `M` is the message that passes between them, by value.
@@ -63,6 +63,8 @@ pub struct World<M: Send + 'static> {
     places: Vec<u32>,
     /// By link.
     receivers: Vec<Rc<Receiver<M>>>,
+    /// Messages from other parts.
+    incoming: Vec<Envelope<M>>,
     /// The smallest latency between shards.
     lookahead: Duration,
     /// The end of the window that an interrupt has cut short.
@@ -82,7 +84,7 @@ impl<M: Send + 'static> World<M> {
 
     /// One part of a world: it has as many shards as there are parts, and [runs](World::run) the one of this part's number. All
     /// parts are built alike; what is started on nodes of other shards never runs here.
-    pub fn part(config: Config, parts: Box<dyn Parts<M>>) -> World<M> {
+    pub fn part(config: Config, parts: Box<dyn Parts<Envelope<M>>>) -> World<M> {
         let shards = parts.place().1;
         World::of(Config { shards, ..config }, QueueKind::default(), Whose::One(parts))
     }
@@ -94,10 +96,11 @@ impl<M: Send + 'static> World<M> {
         World {
             shards: (0..shards).map(shard).collect(),
             whose,
-            outboxes: (0..shards).map(|_| (0..shards).map(|_| RefCell::default()).collect()).collect(),
+            outboxes: (0..shards).map(|_| outbox(shards)).collect(),
             messages: (0..shards).map(|_| Messages::new()).collect(),
             places: Vec::new(),
             receivers: Vec::new(),
+            incoming: Vec::new(),
             lookahead: Duration::MAX,
             unfinished: None,
             config,
@@ -247,24 +250,24 @@ impl<M: Send + 'static> World<M> {
     fn exchange(&mut self) -> Result<Option<Time>, RunError> {
         match &mut self.whose {
             Whose::All => {
-                for mail in self.outboxes.iter().flat_map(|outbox| outbox.iter()) {
-                    accept(&self.receivers, &mut mail.borrow_mut());
+                for outbox in &self.outboxes {
+                    outbox.borrow_mut().iter_mut().for_each(|mail| accept(&self.receivers, mail));
                 }
                 Ok(self.shards.iter().filter_map(|shard| shard.next_time()).min())
             }
             Whose::One(parts) => {
                 let own = parts.place().0;
-                let outbox = &self.outboxes[own];
-                let sent =
-                    outbox.iter().filter_map(|mail| mail.borrow().iter().map(|sent| sent.time).min()).min();
+                let mut outbox = self.outboxes[own].borrow_mut();
+                let sent = outbox.iter().flatten().map(|sent| sent.time).min();
                 let next = sent.into_iter().chain(self.shards[own].next_time()).min();
-                let word = next.map_or(NEVER, Time::ps);
-                let (mut incoming, mut words) = (Vec::new(), Vec::new());
-                if !parts.meet(word, outbox, &mut incoming, &mut words) {
-                    return Err(RunError::Left { at: self.now() });
+                let words = parts.meet(next.map_or(NEVER, Time::ps), &mut outbox, &mut self.incoming);
+                let next = words.and_then(|words| words.iter().min().copied());
+                accept(&self.receivers, &mut self.incoming);
+                match next {
+                    None => Err(RunError::Left { at: self.shards[own].now() }),
+                    Some(NEVER) => Ok(None),
+                    Some(next) => Ok(Some(Time::from_ps(next))),
                 }
-                accept(&self.receivers, &mut incoming);
-                Ok(words.into_iter().min().filter(|word| *word != NEVER).map(Time::from_ps))
             }
         }
     }
@@ -273,11 +276,10 @@ impl<M: Send + 'static> World<M> {
     fn latest(&mut self, here: Option<Time>) -> Result<Time, RunError> {
         let here = here.unwrap_or(Time::ZERO);
         let Whose::One(parts) = &mut self.whose else { return Ok(here) };
-        let (mut incoming, mut words) = (Vec::new(), Vec::new());
-        if !parts.meet(here.ps(), &[], &mut incoming, &mut words) {
-            return Err(RunError::Left { at: self.now() });
+        match parts.meet(here.ps(), &mut [], &mut self.incoming) {
+            Some(words) => Ok(Time::from_ps(words.iter().max().copied().unwrap_or_default())),
+            None => Err(RunError::Left { at: self.now() }),
         }
-        Ok(Time::from_ps(words.into_iter().max().unwrap_or_default()))
     }
 
     fn stuck_programs(&self) -> Vec<Waiting> {
@@ -292,6 +294,10 @@ impl<M: Send + 'static> World<M> {
 
 /// In place of a time: nothing happens any more.
 const NEVER: u64 = u64::MAX;
+
+fn outbox<M>(shards: usize) -> Outbox<M> {
+    Rc::new(RefCell::new((0..shards).map(|_| Vec::new()).collect()))
+}
 
 fn accept<M: 'static>(receivers: &[Rc<Receiver<M>>], mail: &mut Vec<Envelope<M>>) {
     for Envelope { link, time, count, message } in mail.drain(..) {

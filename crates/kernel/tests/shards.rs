@@ -1,8 +1,8 @@
 //! The same model in one and in several shards, in threads of their own too, on one queue and on another: the same run to the last bit.
 
 use nicety_kernel::{
-    Channel, Config, Credits, Interrupt, Pool, QueueKind, RunError, Server, Signal, Sim, Summary, Threads,
-    WireRx, WireTx, World, describe, race, timeout,
+    Channel, Config, Credits, Envelope, Interrupt, Pool, QueueKind, RunError, Server, Signal, Sim, Summary,
+    Threads, WireRx, WireTx, World, describe, race, timeout,
 };
 use nicety_types::{Duration, NodeId, Time};
 use proptest::prelude::*;
@@ -187,7 +187,7 @@ fn run(network: &Network, shards: usize, queue: QueueKind) -> Outcome {
 
 /// The same in a thread for each of so many shards.
 fn run_in_threads(network: &Network, parts: usize) -> Outcome {
-    let part = |threads: Threads<Packet>| {
+    let part = |threads: Threads<Envelope<Packet>>| {
         let mut world = World::part(Config { seed: network.seed, ..Config::default() }, Box::new(threads));
         let traces = build(network, &mut world);
         let result = world.run();
@@ -289,7 +289,7 @@ fn a_shard_that_sleeps_long_is_woken_in_time() {
 }
 
 /// Two nodes that send a message to and fro for ever, each in a part of its own.
-fn volley(threads: Threads<u32>, interrupt: Option<Interrupt>) -> World<u32> {
+fn volley(threads: Threads<Envelope<u32>>, interrupt: Option<Interrupt>) -> World<u32> {
     let mut world = World::part(Config { interrupt, ..Config::default() }, Box::new(threads));
     let (a, b) = (world.add_node_in(0), world.add_node_in(1));
     let (there, comes) = world.wire(a, b, Duration::from_ns(1));
@@ -313,7 +313,7 @@ fn volley(threads: Threads<u32>, interrupt: Option<Interrupt>) -> World<u32> {
 #[test]
 fn a_part_that_is_interrupted_goes_on_and_one_that_leaves_lets_the_others_go() {
     let parts = Threads::connected(2);
-    let [first, second]: [Threads<u32>; 2] = parts.try_into().unwrap();
+    let [first, second]: [Threads<Envelope<u32>>; 2] = parts.try_into().unwrap();
     let stops = Arc::new(AtomicBool::new(true));
     std::thread::scope(|scope| {
         let other = scope.spawn(|| volley(second, None).run());
@@ -326,7 +326,7 @@ fn a_part_that_is_interrupted_goes_on_and_one_that_leaves_lets_the_others_go() {
         let looks = Arc::new(AtomicU64::new(0));
         drop(world);
         assert!(matches!(other.join().unwrap(), Err(RunError::Left { .. })));
-        let [first, second]: [Threads<u32>; 2] = Threads::connected(2).try_into().unwrap();
+        let [first, second]: [Threads<Envelope<u32>>; 2] = Threads::connected(2).try_into().unwrap();
         let other = scope.spawn(|| volley(second, None).run());
         let counted = looks.clone();
         let every = move || counted.fetch_add(1, Ordering::Relaxed) % 3 == 2;
@@ -344,7 +344,7 @@ fn a_part_that_is_interrupted_goes_on_and_one_that_leaves_lets_the_others_go() {
 
 #[test]
 fn a_part_that_panics_lets_the_others_go() {
-    let [first, second]: [Threads<u32>; 2] = Threads::connected(2).try_into().unwrap();
+    let [first, second]: [Threads<Envelope<u32>>; 2] = Threads::connected(2).try_into().unwrap();
     std::thread::scope(|scope| {
         let other = scope.spawn(|| volley(second, None).run());
         let panics = scope.spawn(|| {

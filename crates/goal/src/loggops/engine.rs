@@ -70,6 +70,8 @@ pub(super) struct Shard<'s, const COMPAT: bool> {
     block: u32,
     /// Events for the hosts of each shard.
     pub(super) outboxes: Vec<Vec<Event>>,
+    /// The earliest of these events.
+    pub(super) first_sent: u64,
     /// Of all their operations: the dependencies that are not yet met.
     pub(super) remaining: Vec<u32>,
     /// Of all their operations: when the last of those that are met was met; empty where every rank has one CPU, whose clock tells.
@@ -104,6 +106,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             first_op,
             block,
             outboxes: (0..world.shards()).map(|_| Vec::new()).collect(),
+            first_sent: u64::MAX,
             remaining: ops.iter().map(|op| op.dependencies).collect(),
             ready: vec![0; if has_cpus && !COMPAT { ops.len() } else { 0 }],
             slab: Slab::new(),
@@ -206,6 +209,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             Agenda::Global(heap) => heap.push(Reverse(event)),
             Agenda::Windows(radix, width) => {
                 let Some(host) = self.hosts.get_mut(event.host.wrapping_sub(self.first) as usize) else {
+                    self.first_sent = self.first_sent.min(event.key.time);
                     return self.outboxes[(event.host / self.block) as usize].push(event);
                 };
                 host.queue.push(&mut self.slab, event);

@@ -33,7 +33,7 @@ use machine::Gauge;
 use mix::Mix;
 use nicety_fabric::{Faults, FlowControl, Launcher, Network, NetworkSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
-use nicety_kernel::{Config, Interrupt, Parts, RunError, Summary, World};
+use nicety_kernel::{Config, Envelope, Interrupt, Parts, RunError, Summary, World};
 use nicety_nic::{
     Card, CardReport, Design, FailureKind, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec,
 };
@@ -216,11 +216,14 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Cluster::new`].
-    pub fn part(config: ClusterConfig, parts: Box<dyn Parts<Symbol>>) -> Result<Cluster, Error> {
+    pub fn part(config: ClusterConfig, parts: Box<dyn Parts<Envelope<Symbol>>>) -> Result<Cluster, Error> {
         Cluster::build(config, Some(parts))
     }
 
-    fn build(config: ClusterConfig, parts: Option<Box<dyn Parts<Symbol>>>) -> Result<Cluster, Error> {
+    fn build(
+        config: ClusterConfig,
+        parts: Option<Box<dyn Parts<Envelope<Symbol>>>>,
+    ) -> Result<Cluster, Error> {
         let ClusterConfig {
             nodes,
             cards,

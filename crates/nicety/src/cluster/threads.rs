@@ -6,7 +6,7 @@
 use super::{Cluster, ClusterConfig};
 use crate::Error;
 use nicety_fabric::Symbol;
-use nicety_kernel::Threads;
+use nicety_kernel::{Envelope, Threads};
 use nicety_nic::Logged;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,7 @@ fn run_parts<T: Send>(
     let told: Vec<AtomicU64> = (0..threads).map(|_| AtomicU64::new(0)).collect();
     // What handlers print comes out in one piece, in the order of time.
     let printed: Arc<Mutex<Vec<Logged>>> = Arc::default();
-    let part = |number: usize, threads: Threads<Symbol>, tell: &mut Tell<'_>| {
+    let part = |number: usize, threads: Threads<Envelope<Symbol>>, tell: &mut Tell<'_>| {
         let printed = printed.clone();
         let config = ClusterConfig {
             large: if number == 0 { config.large } else { |_| () },
