@@ -133,6 +133,22 @@ def test_what_loggopsim_leaves_out_is_noted(nicety: Callable[..., Result], tmp_p
     assert "1 operations never ran, as in LogGOPSim" in done.stderr
 
 
+def test_threads_change_nothing_on_cards(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "alltoall.goal"
+    package.generate_schedule("linear-alltoall", path, ranks=5, size="10000")
+    one, several = (package.run_schedule(path, nic="spin-discrete", threads=threads) for threads in (1, 9))
+    assert (one.pop("threads"), several.pop("threads")) == (1, 5)
+    assert several == one
+    compared = nicety("goal", "compare", path, "--nic", "spin-discrete,qnix", "--threads", "2", "--json").json()
+    assert compared["rows"][0]["finish_ns"] == one["max_finish_ns"]
+    capture = tmp_path / "all.pcapng"
+    done = nicety("goal", "run", path, "--nic", "spin-discrete", "--threads", "2", "--capture", capture, "--json")
+    assert done.json()["threads"] == 1
+    for threads in ("0", "1025"):
+        done = nicety("goal", "run", path, "--nic", "spin-discrete", "--threads", threads)
+        assert (done.status, "threads" in done.stderr) == (2, True)
+
+
 def test_threads_change_nothing(nicety: Callable[..., Result], tmp_path: Path) -> None:
     path = tmp_path / "ring.bin"
     package.generate_schedule("ring-allreduce", path, ranks=13, size=1 << 20, iterations=2)

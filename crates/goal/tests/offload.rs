@@ -16,6 +16,17 @@ const MATCHING: &[u8] = include_bytes!("data/matching.elf");
 
 /// A run in both modes: by the library on the host, and by the card.
 fn both(schedule: &Schedule, nic: &str, overrides: &[&str]) -> [Result<Finished, Failure>; 2] {
+    [false, true].map(|by_card| run_on(nic, schedule, overrides, by_card, 1, &mut |_| true))
+}
+
+fn run_on(
+    nic: &str,
+    schedule: &Schedule,
+    overrides: &[&str],
+    by_card: bool,
+    threads: u32,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Finished, Failure> {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let card = specs::load(nic, &overrides).unwrap();
     let topology = match schedule.ranks() {
@@ -25,10 +36,8 @@ fn both(schedule: &Schedule, nic: &str, overrides: &[&str]) -> [Result<Finished,
     };
     let spec = card.spec.of::<SpinSpec>().unwrap();
     let handlers = Handlers::load(MATCHING, &HandlerNames::default(), &spec.hpu).unwrap();
-    [None, Some(&handlers)].map(|handlers| {
-        let config = ClusterConfig { topology, ..ClusterConfig::new(schedule.ranks(), card.clone()) };
-        cards::run_by(&Arc::new(schedule.clone()), config, handlers, 1, &mut |_| true)
-    })
+    let config = ClusterConfig { topology, ..ClusterConfig::new(schedule.ranks(), card.clone()) };
+    cards::run_by(&Arc::new(schedule.clone()), config, by_card.then_some(&handlers), threads, go_on)
 }
 
 /// By the card alone.
@@ -146,6 +155,14 @@ fn both_modes_carry_every_pattern() {
 }
 
 #[test]
+fn threads_change_nothing_by_the_card() {
+    let shape = Shape { ranks: 5, size: 9000, iterations: 2, compute_ns: 1000, layers: 2 };
+    let schedule = generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap();
+    let run = |threads| run_on("spin-discrete", &schedule, &[], true, threads, &mut |_| true).unwrap();
+    assert_eq!(run(3), run(1));
+}
+
+#[test]
 fn messages_of_one_tag_are_received_in_their_order_early_or_late() {
     // A receive that took another's message would be too short for it.
     let sizes = [8, 100_000, 3000, 0, 40_000, 8, 100_000, 500];
@@ -219,8 +236,10 @@ fn what_cannot_be_is_told() {
     let long = pair("send 4294967296b to 1", "recv 4294967296b from 0");
     let Error::Input(text) = failure(&long, &[]) else { panic!("wrong input") };
     assert!(text.starts_with("rank 0: operation 0 (line 3: send 4294967296b to 1"), "{text}");
+    // It would take long: it begins, and is stopped.
     let longest = pair("send 4294967295b to 1", "recv 4294967295b from 0");
-    assert!(on_card(&longest, &[]).is_ok());
+    let stopped = Failure::Run(Error::Interrupted);
+    assert_eq!(run_on("spin-discrete", &read(&longest), &[], true, 1, &mut |_| false), Err(stopped));
 
     // A message without a receive, and a receive without a message.
     let lonely = on_card(&pair("send 9000b to 1", "calc 5"), &[]);

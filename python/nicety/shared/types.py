@@ -2089,7 +2089,7 @@ class ScheduleReport(TypedDict):
         version: The version of nicety.
         file: The schedule.
         network: The network.
-        threads: Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards.
+        threads: Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards with a capture.
         ranks: Ranks.
         events: Operations that were executed, and messages that arrived, as LogGOPSim counts them.
         operations: Operations that were executed.
@@ -2174,6 +2174,8 @@ class CompareOptions(NetworkOptions, total=False):
         overhead: o: the overhead of a CPU for a message.
         overhead_per_byte: O: the overhead for each byte behind a message's first.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        threads: Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of
+            a run in one.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2186,6 +2188,7 @@ class CompareOptions(NetworkOptions, total=False):
     overhead: Annotated[str | None, Option(default="1500ns", metavar="TIME", flag="--o")]
     overhead_per_byte: Annotated[str | None, Option(default="0", metavar="GAP", flag="--O")]
     overrides: Annotated[Overrides | None, Option()]
+    threads: Annotated[int | None, Option(default=1, least=1, most=1024)]
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -2233,7 +2236,8 @@ class ScheduleOptions(NetworkOptions, total=False):
         overhead: o: the overhead of a CPU for a message.
         overhead_per_byte: O: the overhead for each byte behind a message's first.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, of which each has a block of hosts; the result is the same.
+        threads: Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of
+            a run in one.
     """
 
     breakdown: Annotated[bool | None, Option(default=False)]

@@ -1,7 +1,7 @@
 //! `nicety goal compare`: a schedule on several cards, and on LogGOPS if that is asked for.
 
 use super::mode::Mode;
-use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards};
+use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards, Threads};
 use super::run::{explained, failed};
 use super::{Ns, goes_on, is_given, last, stages, tell};
 use crate::schedule::Schedule;
@@ -43,6 +43,9 @@ pub struct Request {
     /// The hosts' network.
     #[serde(flatten)]
     pub cards: OnCards,
+    /// How many threads run it on cards.
+    #[serde(flatten)]
+    pub threads: Threads,
 }
 
 /// A schedule on several cards.
@@ -212,6 +215,7 @@ impl Outcome {
 /// name is in the error.
 pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let parameters = request.parameters.parameters()?;
+    let threads = request.threads.number()?;
     let loaded = nicety::cards::load_distinct(&request.nics, &request.cards.overrides, "spin-discrete")?;
     if let Some((name, _)) = loaded.iter().find(|(name, _)| name == LOGGOPS) {
         return Err(Error::Input(format!("a card is called {name}; give it another name in its file")));
@@ -235,7 +239,7 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     for (label, mode, config, handlers) in runs_on {
         let number = outcomes.len() as u64;
         let finished =
-            cards::run_by(&schedule, config, handlers.as_ref(), 1, &mut |done| tell_run(number, done))
+            cards::run_by(&schedule, config, handlers.as_ref(), threads, &mut |done| tell_run(number, done))
                 .map_err(|failure| failed(failure, &request.file, &schedule).inside(&label))?;
         let path = finished.stages.as_ref().map(|path| stages::of(path, &finished.finish_ps));
         let outcome = Outcome::of(&schedule, finished.finish_ps, &finished.spans);

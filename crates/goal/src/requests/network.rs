@@ -151,6 +151,35 @@ pub struct OnCards {
     pub seed: u64,
 }
 
+/// More threads than this are no gain on any machine.
+const MOST_THREADS: u32 = 1024;
+
+/// How many threads a run takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct Threads {
+    /// Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of a run in one.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = MOST_THREADS))]
+    threads: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Threads {
+    /// Their number.
+    ///
+    /// # Errors
+    /// There are none, or too many.
+    pub(super) fn number(self) -> Result<u32, Error> {
+        match self.threads {
+            1..=MOST_THREADS => Ok(self.threads),
+            threads => Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}"))),
+        }
+    }
+}
+
 /// The fields of [`OnCards`] that LogGOPS has not, with the options of the command line.
 pub(super) const ON_CARDS: [(&str, &str); 4] = [
     ("overrides", "--set"),

@@ -1,7 +1,7 @@
 //! `nicety goal run`: what a schedule takes.
 
 use super::mode::Mode;
-use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards};
+use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards, Threads};
 use super::{Ns, goes_on, stages, tell};
 use crate::cards::{self, Finished};
 use crate::file;
@@ -48,10 +48,9 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "loggopsim"))]
     pub compat: Option<Compat>,
-    /// Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of a run in one.
-    #[serde(default = "one")]
-    #[schemars(range(min = 1, max = MOST_THREADS))]
-    pub threads: u32,
+    /// How many threads run it.
+    #[serde(flatten)]
+    pub threads: Threads,
     /// The hosts' network, of a run on cards.
     #[serde(flatten)]
     pub cards: OnCards,
@@ -62,13 +61,6 @@ pub struct Request {
     /// Of a run on cards: also give the critical path to the last host's end by stage, which takes more memory and time.
     #[serde(default)]
     pub breakdown: bool,
-}
-
-/// More threads than this are no gain on any machine.
-const MOST_THREADS: u32 = 1024;
-
-const fn one() -> u32 {
-    1
 }
 
 /// When the hosts of a schedule were done.
@@ -162,13 +154,6 @@ impl Request {
         Ok(request)
     }
 
-    fn check_threads(&self) -> Result<(), Error> {
-        match self.threads {
-            1..=MOST_THREADS => Ok(()),
-            threads => Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}"))),
-        }
-    }
-
     fn is_on_cards(&self) -> Result<bool, Error> {
         match (self.network, &self.nic) {
             (Some(Network::Loggops), Some(_)) => {
@@ -198,8 +183,8 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     };
     let (schedule, _) = file::read(&request.file, labels, &mut |_, _| goes_on(environment))?;
     let total = schedule.ops().len() as u64;
-    request.check_threads()?;
-    let threads = if loggops::has_threads(&parameters, rules) { request.threads } else { 1 };
+    let threads = request.threads.number()?;
+    let threads = if loggops::has_threads(&parameters, rules) { threads } else { 1 };
     let noise = request.cards.loggops_noise(schedule.ranks())?;
     if noise.is_some() && rules == Rules::LogGopSim {
         return Err(Error::Input("noise: this is by nicety's own rules; leave compat out".to_owned()));
@@ -229,7 +214,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
 }
 
 fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    request.check_threads()?;
+    let threads = request.threads.number()?;
     let named: Vec<String> = request.nic.iter().cloned().collect();
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
@@ -241,7 +226,7 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
     let handlers = mode.handlers((nic, card), environment.compiled)?;
     let manifest = request.cards.manifest(&loaded, config.topology, &[mode]);
     let total = schedule.ops().len() as u64;
-    let threads = if config.capture.is_some() { 1 } else { request.threads.min(config.nodes) };
+    let threads = if config.capture.is_some() { 1 } else { threads.min(config.nodes) };
     let tell = &mut |done| tell(environment, done, total);
     let finished = cards::run_by(&schedule, config, handlers.as_ref(), threads, tell)
         .map_err(|failure| failed(failure, &request.file, &schedule))?;

@@ -46,8 +46,11 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
     else:
         sys.stdout.write(schedule_text(report))
     if report["threads"] < given.get("threads", 1) and report["threads"] < report["ranks"]:
-        why = "by the rules of LogGOPSim" if "compat" in report else "without a latency"
-        note(f"{file}: {why} events have one order, and run in one thread")
+        if "nic" in report:
+            note(f"{file}: with a capture a run takes one thread")
+        else:
+            why = "by the rules of LogGOPSim" if "compat" in report else "without a latency"
+            note(f"{file}: {why} events have one order, and run in one thread")
     if unexecuted := report.get("unexecuted", 0):
         note(f"{file}: {unexecuted} operations never ran, as in LogGOPSim; without --compat that is an error")
 
