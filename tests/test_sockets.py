@@ -347,6 +347,7 @@ def test_a_failed_host_is_named_where_a_socket_waits_for_it() -> None:
         await socket.send(b"b")
         await host.compute(ns=100_000_000)
 
-    with pytest.raises(nicety.Deadlock, match="\n  note: hosts.1 is down from 50 ms on; [0-9]+ packets were lost") as error:
+    note = r"\n  note: hosts\.1 is down from 50 ms on; [0-9]+ packets were lost"
+    with pytest.raises(nicety.Deadlock, match=note) as error:
         nicety.Cluster(2, NIC, faults="fail=hosts.1@50ms").run({0: server, 1: client})
     assert "a card of this design" not in str(error.value)
