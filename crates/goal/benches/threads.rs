@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
     let named = std::env::args().skip(1).find(|each| each != "--bench");
     let rounds: usize = named.map_or(Ok(3), |text| text.parse()).expect("a number of rounds");
 
-    let shape = Shape { ranks: 65_536, size: 8, iterations: 4, compute_ns: 0, layers: 1 };
+    let shape = Shape { ranks: 65_536, size: 8, iterations: 1, compute_ns: 0, layers: 1 };
     let dissemination = generate(Pattern::Dissemination, &shape, &mut |_| true).expect("nothing stops it");
     let parameters = Parameters {
         latency: Duration::from_ns(2500),
