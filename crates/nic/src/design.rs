@@ -277,6 +277,19 @@ pub trait Card: Any {
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>>;
 
+    /// Calls `then` with the receive once something has come for it, so that [`Card::received`] need not wait: many receives may be
+    /// posted, and what is kept for each meanwhile is little.
+    ///
+    /// # Errors
+    /// The receive, if something has come already, or the card cannot tell when something does.
+    fn when_received(
+        &self,
+        posted: PostedReceive,
+        _then: Box<dyn FnOnce(PostedReceive)>,
+    ) -> Result<(), PostedReceive> {
+        Err(posted)
+    }
+
     /// The host's program has ended: closes what it has left open, as an operating system does.
     fn program_ended<'c>(self: Rc<Self>, _caller: Caller<'c>) -> Calling<'c, ()> {
         Box::pin(ready(()))

@@ -104,10 +104,20 @@ pub struct Arrival {
 /// A posted receive, in its card design's own type.
 pub struct PostedReceive(Box<dyn Any>);
 
+const OTHER: &str = "a receive is asked for on the card that it was posted on";
+
 impl PostedReceive {
     /// Wraps the receive of a design.
     pub fn new(posted: impl Any) -> PostedReceive {
         PostedReceive(Box::new(posted))
+    }
+
+    /// The receive in the type of the card's design, to be read.
+    ///
+    /// # Panics
+    /// When it was posted on a card of another design.
+    pub fn look<P: Any>(&self) -> &P {
+        self.0.downcast_ref().expect(OTHER)
     }
 
     /// The receive in the type of the card's design.
@@ -115,6 +125,6 @@ impl PostedReceive {
     /// # Panics
     /// When it was posted on a card of another design.
     pub fn of<P: Any>(self) -> P {
-        *self.0.downcast().expect("a receive is asked for on the card that it was posted on")
+        *self.0.downcast().expect(OTHER)
     }
 }

@@ -16,7 +16,7 @@ use nicety::portals::{
     PutRequest, Source,
 };
 use nicety::spin::MessagesSpec;
-use nicety::{Buffer, Error, Handlers, Host, NodeId, Portals};
+use nicety::{Buffer, Error, Handlers, Host, Later, NodeId, Portals};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -213,7 +213,7 @@ impl CardMessages {
     }
 
     /// Reads events while operations wait for them.
-    async fn read(self: Rc<CardMessages>, rank: Rc<Running>, host: Host) -> Result<(), Error> {
+    async fn read(self: Rc<CardMessages>, rank: Rc<Running>, host: Host) -> Result<Option<Later>, Error> {
         let portals = host.portals()?;
         let what = || format!("the events of {} messages", self.expected.borrow().len());
         while !self.expected.borrow().is_empty() {
@@ -235,11 +235,11 @@ impl CardMessages {
                 let ended = own.end(&rank, &host, number, expected, event).await;
                 ended.map_err(|error| error.inside(&named(number, &op)))?;
                 rank.completed(number, op, &host);
-                Ok(())
+                Ok(None)
             });
         }
         self.is_reading.set(false);
-        Ok(())
+        Ok(None)
     }
 
     /// The event of an operation has come; a receive whose bytes are got ends with them.

@@ -4,7 +4,7 @@ use super::offload::CardMessages;
 use crate::check::named;
 use crate::schedule::{ANY, Kind, Op, Rank, Schedule};
 use crate::spans::Spans;
-use nicety::{Buffer, Duration, Error, Host, Tasks};
+use nicety::{Buffer, Duration, Error, Host, Later, PendingRecv, Tasks};
 use nicety_types::Path;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -215,19 +215,29 @@ impl Running {
     }
 
     /// An operation from its beginning to its end.
-    async fn execute(self: Rc<Running>, host: Host, number: u32, op: Op) -> Result<(), Error> {
+    async fn execute(self: Rc<Running>, host: Host, number: u32, op: Op) -> Result<Option<Later>, Error> {
         if let (Some(card), Kind::Send | Kind::Recv) = (self.card.get(), op.kind) {
-            return card.clone().post(self, host, number, op).await;
+            card.clone().post(self, host, number, op).await?;
+            return Ok(None);
         }
-        // Receives wait for long, and there may be many: a task keeps the least that it can.
         let done = match op.kind {
             Kind::Calc => Box::pin(self.compute(&host, op)).await,
             Kind::Send => Box::pin(self.send(&host, op)).await,
-            Kind::Recv => self.receive(&host, number, op).await,
+            Kind::Recv => {
+                let posted = Box::pin(self.post(&host, op)).await;
+                let pending = posted.map_err(|error| error.inside(&named(number, &op)))?;
+                // Receives wait for long, and there may be many: none keeps a task meanwhile.
+                let own = self.clone();
+                let go_on = move |host, pending| own.receive(host, number, op, pending);
+                return match self.tasks.start_when_received(&host, pending, go_on) {
+                    Ok(later) => Ok(Some(later)),
+                    Err(pending) => Box::pin(self.receive(host, number, op, pending)).await,
+                };
+            }
         };
         done.map_err(|error| error.inside(&named(number, &op)))?;
         self.completed(number, op, &host);
-        Ok(())
+        Ok(None)
     }
 
     /// An operation has ended, and others go on.
@@ -246,15 +256,27 @@ impl Running {
         host.send(&self.out.slice(0, op.size)?, op.peer, op.tag).await
     }
 
-    async fn receive(self: &Rc<Running>, host: &Host, number: u32, op: Op) -> Result<(), Error> {
+    async fn post(self: &Rc<Running>, host: &Host, op: Op) -> Result<PendingRecv, Error> {
         let named = |value: u32| (value != ANY).then_some(value);
         let posted = host.post_recv(&self.room(&op)?, named(op.peer), named(op.tag)).await?;
         self.posted(host);
-        let received = host.received(posted).await?;
+        Ok(posted)
+    }
+
+    /// A receive that has been posted, up to its end.
+    async fn receive(
+        self: Rc<Running>,
+        host: Host,
+        number: u32,
+        op: Op,
+        posted: PendingRecv,
+    ) -> Result<Option<Later>, Error> {
+        let received = host.received(posted).await.map_err(|error| error.inside(&named(number, &op)))?;
         if op.peer == ANY || op.tag == ANY {
             self.taken.borrow_mut().insert(number, (received.source, received.tag));
         }
-        Ok(())
+        self.completed(number, op, &host);
+        Ok(None)
     }
 
     /// The memory of a receive.

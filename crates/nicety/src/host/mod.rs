@@ -28,7 +28,7 @@ pub use processes::Channels;
 pub use rdma::Rdma;
 pub use receive::{PendingRecv, Received};
 pub use socket::Sockets;
-pub use tasks::Tasks;
+pub use tasks::{Later, Tasks};
 pub(crate) use thread::Failed;
 pub use thread::Thread;
 pub use vni::{Vni, VniProcess};

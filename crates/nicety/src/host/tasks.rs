@@ -1,9 +1,9 @@
 //! Many small parts of a host's program that run side by side, such as the operations of a schedule.
 
-use super::Host;
+use super::{Host, PendingRecv};
 use crate::Error;
 use nicety_kernel::{Signal, describe};
-use nicety_types::Path;
+use nicety_types::{Level, Path};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
@@ -12,6 +12,10 @@ use std::rc::Rc;
 /// tasks.
 #[derive(Clone)]
 pub struct Tasks(Rc<Shared>);
+
+/// A task that has ended and goes on in another one: [`Tasks::start_when_received`].
+#[must_use = "the task that goes on later is over for now, and says so by its result"]
+pub struct Later(());
 
 struct Shared {
     running: Cell<u64>,
@@ -36,15 +40,49 @@ impl Tasks {
     /// shares the host's memory and card. The first one that fails ends the wait for all.
     pub fn start<F>(&self, host: &Host, thread: u32, path: Path, task: impl FnOnce(Host) -> F)
     where
-        F: Future<Output = Result<(), Error>> + 'static,
+        F: Future<Output = Result<Option<Later>, Error>> + 'static,
     {
+        let host = Host { inner: host.inner.clone(), thread, path: Rc::new(RefCell::new(path)) };
         let Shared { running, .. } = &*self.0;
         running.set(running.get() + 1);
-        let host = Host { inner: host.inner.clone(), thread, path: Rc::new(RefCell::new(path)) };
+        self.spawn(host, task);
+    }
+
+    /// Has one of these tasks, which ends by returning the result, go on in another when the message of a posted receive has come, or
+    /// something else for it: so [`Host::received`] need not wait there, and what is kept meanwhile takes little memory.
+    ///
+    /// # Errors
+    /// The receive, if something has come already, or the card cannot tell: then the task waits itself.
+    pub fn start_when_received<F>(
+        &self,
+        host: &Host,
+        pending: PendingRecv,
+        task: impl FnOnce(Host, PendingRecv) -> F + 'static,
+    ) -> Result<Later, PendingRecv>
+    where
+        F: Future<Output = Result<Option<Later>, Error>> + 'static,
+    {
+        // A timeline shows the wait.
+        if host.inner.recorder.keeps(Level::Everything) {
+            return Err(pending);
+        }
+        let (tasks, own) = (self.clone(), host.clone());
+        let then = move |posted| tasks.spawn(own, move |host| task(host, PendingRecv(posted)));
+        host.inner.card.when_received(pending.0, Box::new(then)).map_err(PendingRecv)?;
+        Ok(Later(()))
+    }
+
+    fn spawn<F>(&self, host: Host, task: impl FnOnce(Host) -> F)
+    where
+        F: Future<Output = Result<Option<Later>, Error>> + 'static,
+    {
         let (sim, shared, path) = (host.inner.sim.clone(), self.0.clone(), host.path.clone());
         let task = task(host);
         sim.spawn_with(|| async move {
             let result = task.await;
+            if let Ok(Some(Later(()))) = result {
+                return;
+            }
             shared.running.set(shared.running.get() - 1);
             shared.path.borrow_mut().follow(&path.borrow());
             if let Err(error) = result {

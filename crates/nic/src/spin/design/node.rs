@@ -89,6 +89,14 @@ impl design::Card for Node {
         Box::pin(async move { Ok(PostedReceive::new(self.card.post_receive(caller, wanted).await?)) })
     }
 
+    fn when_received(
+        &self,
+        posted: PostedReceive,
+        then: Box<dyn FnOnce(PostedReceive)>,
+    ) -> Result<(), PostedReceive> {
+        self.card.call_when_received(posted, then)
+    }
+
     fn received<'c>(
         self: Rc<Self>,
         caller: Caller<'c>,

@@ -12,7 +12,7 @@
 //!
 //! The work of the host's CPUs for a late receive is in `unexpected.rs`.
 
-use crate::messages::{Arrival, Caller, Outgoing, Wanted};
+use crate::messages::{Arrival, Caller, Outgoing, PostedReceive, Wanted};
 use crate::spin::host::command::Appending;
 use crate::spin::host::match_bits::{LONG, MESSAGES, NUMBER, NUMBER_AT, request_of, tag_of};
 use crate::spin::host::unexpected::Unexpected;
@@ -26,8 +26,8 @@ use nicety_portals::{
 };
 use nicety_types::{NodeId, Path};
 use rustc_hash::FxHashMap;
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::{Rc, Weak};
 
 /// The state of a node's `send` and `recv`.
 pub(in crate::spin) struct Messages {
@@ -40,7 +40,13 @@ pub(in crate::spin) struct Messages {
     sim: Sim,
     /// What sends and receives wait for, by number: only those are woken for which something came.
     waiting: RefCell<FxHashMap<u64, Signal>>,
+    /// What is called when something comes for a receive. A task of the node owns it, so that it ends with the world: what is
+    /// called holds the card.
+    calls: OnceCell<Weak<Calls>>,
 }
+
+/// Calls by the number of their request.
+type Calls = RefCell<FxHashMap<u64, Box<dyn FnOnce()>>>;
 
 /// A wait that is under way: when it is over or given up, and no other one is for the same request, its signal is not kept.
 struct Wait<'m> {
@@ -65,6 +71,13 @@ pub(in crate::spin) struct Posted {
     wanted: Wanted,
 }
 
+impl Posted {
+    /// Whether this is the event of its message.
+    fn is_event(&self, event: &Event) -> bool {
+        event.kind == EventKind::Put && event.user_ptr == self.user_ptr
+    }
+}
+
 impl Messages {
     pub(in crate::spin) fn next_request(&self) -> u64 {
         let request = self.requests.get();
@@ -86,17 +99,43 @@ impl Messages {
 
     /// Something has come for a request.
     pub(in crate::spin) fn wake(&self, user_ptr: u64) {
-        if let Some(signal) = self.waiting.borrow().get(&(user_ptr & NUMBER)) {
+        let number = user_ptr & NUMBER;
+        if let Some(signal) = self.waiting.borrow().get(&number) {
             signal.notify_all();
+        }
+        let call = self.calls().and_then(|calls| calls.borrow_mut().remove(&number));
+        if let Some(call) = call {
+            call();
         }
     }
 
     /// Something has come that concerns every request, in the order of their numbers.
     pub(in crate::spin) fn wake_all(&self) {
-        let waiting = self.waiting.borrow();
-        let mut numbers: Vec<&u64> = waiting.keys().collect();
+        let mut numbers: Vec<u64> = self.waiting.borrow().keys().copied().collect();
+        if let Some(calls) = self.calls() {
+            numbers.extend(calls.borrow().keys());
+        }
         numbers.sort_unstable();
-        numbers.into_iter().for_each(|number| waiting[number].notify_all());
+        numbers.dedup();
+        numbers.into_iter().for_each(|number| self.wake(number));
+    }
+
+    fn calls(&self) -> Option<Rc<Calls>> {
+        self.calls.get()?.upgrade()
+    }
+
+    /// As [`Messages::calls`], with a task that owns them.
+    fn owned_calls(&self) -> Option<Rc<Calls>> {
+        let own = || {
+            let calls = Rc::new(Calls::default());
+            let weak = Rc::downgrade(&calls);
+            self.sim.spawn(async move {
+                let _owned = calls;
+                std::future::pending::<()>().await;
+            });
+            weak
+        };
+        self.calls.get_or_init(own).upgrade()
     }
 }
 
@@ -107,7 +146,8 @@ impl Card {
         self.pt_alloc(Some(MESSAGES), Some(events))?;
         let unexpected = Unexpected::new(&self.sim);
         let (sim, waiting) = (self.sim.clone(), RefCell::default());
-        let messages = Messages { events, cpus, requests: Cell::new(0), unexpected, sim, waiting };
+        let (requests, calls) = (Cell::new(0), OnceCell::new());
+        let messages = Messages { events, cpus, requests, unexpected, sim, waiting, calls };
         assert!(self.library.set(messages).is_ok(), "a card is set up once");
         Ok(())
     }
@@ -241,29 +281,49 @@ impl Card {
         Ok(Posted { appending, user_ptr, wanted })
     }
 
+    /// Whether something has come for a receive: its event, what the library has delivered, or an error.
+    fn has_come(&self, posted: &Posted) -> bool {
+        let Messages { events, unexpected, .. } = self.messages();
+        posted.appending.refused().is_some()
+            || unexpected.is_over(posted.user_ptr)
+            || self.view.has(*events, |event| posted.is_event(event))
+            || unexpected.check().is_err()
+    }
+
+    /// Calls `then` with a receive when something has come for it.
+    pub(in crate::spin) fn call_when_received(
+        &self,
+        posted: PostedReceive,
+        then: Box<dyn FnOnce(PostedReceive)>,
+    ) -> Result<(), PostedReceive> {
+        let number = posted.look::<Posted>().user_ptr & NUMBER;
+        match self.messages().owned_calls() {
+            Some(calls) if !self.has_come(posted.look()) && !calls.borrow().contains_key(&number) => {
+                calls.borrow_mut().insert(number, Box::new(move || then(posted)));
+                Ok(())
+            }
+            _ => Err(posted),
+        }
+    }
+
     /// Waits for the PUT event of a receive, or until the library has delivered a message that came before it.
     pub(in crate::spin) async fn received_message(
         &self,
         caller: Caller<'_>,
         posted: Posted,
     ) -> Result<Arrival, CallError> {
-        let Posted { appending, user_ptr, wanted } = posted;
+        let user_ptr = posted.user_ptr;
         let Messages { events, unexpected, .. } = self.messages();
-        let put = |event: &Event| event.kind == EventKind::Put && event.user_ptr == user_ptr;
+        let put = |event: &Event| posted.is_event(event);
         let wait = async |path: &mut _| {
             let came = || self.view.has(*events, put);
-            let over = || {
-                appending.refused().is_some()
-                    || unexpected.is_over(user_ptr)
-                    || came()
-                    || unexpected.check().is_err()
-            };
-            describe(|| wanted.what(), self.messages().until(user_ptr, over)).await;
+            let over = || self.has_come(&posted);
+            describe(|| posted.wanted.what(), self.messages().until(user_ptr, over)).await;
             if let Some(finished) = unexpected.take(user_ptr) {
                 return finished.seen_on(path);
             }
             unexpected.forget(user_ptr);
-            if let Some(error) = appending.refused() {
+            if let Some(error) = posted.appending.refused() {
                 return Err(error.into());
             }
             if !came() {
