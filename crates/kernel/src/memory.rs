@@ -1,5 +1,6 @@
 //! The memory of tasks' futures, recycled by size, so that a task for each packet costs no allocation.
 
+use crate::prefetch::prefetch_bytes;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::future::Future;
 use std::pin::Pin;
@@ -10,6 +11,9 @@ use std::task::{Context, Poll};
 const STEP: usize = 64;
 /// Larger futures, or such of a stricter alignment, go back to the allocator.
 const LARGEST: usize = 16 * 1024;
+
+/// Most bytes of a future that are prefetched.
+const PREFETCHED: usize = 512;
 
 /// The block in which a future of this layout lives.
 fn block_of(layout: Layout) -> Layout {
@@ -32,6 +36,13 @@ impl TaskFuture {
         // SAFETY: the future is alive, this value alone owns it, and it never moves out of its block.
         let future = unsafe { Pin::new_unchecked(self.future.as_mut()) };
         future.poll(context)
+    }
+
+    /// Prefetches the future, or its beginning if it is large.
+    pub(crate) fn prefetch(&self) {
+        // SAFETY: the future is alive, so its pointer may be read through; nothing of the future itself is.
+        let size = unsafe { size_of_val(self.future.as_ref()) };
+        prefetch_bytes(self.future.cast().as_ptr(), size.min(PREFETCHED));
     }
 
     fn block(&self) -> Layout {

@@ -5,10 +5,14 @@ const LINE: usize = 64;
 
 /// Fetches a value into the processor's caches, without waiting for it. It affects only speed.
 pub fn prefetch<T: ?Sized>(value: &T) {
-    let start = std::ptr::from_ref(value).cast::<u8>();
+    prefetch_bytes(std::ptr::from_ref(value).cast::<u8>(), size_of_val(value));
+}
+
+/// The same for so many bytes.
+pub(crate) fn prefetch_bytes(start: *const u8, bytes: usize) {
     // From the start of its first line, or the last one would be left out.
     let before = start.addr() % LINE;
-    for offset in (0..before + size_of_val(value)).step_by(LINE) {
+    for offset in (0..before + bytes).step_by(LINE) {
         fetch(start.wrapping_sub(before).wrapping_add(offset));
     }
 }

@@ -60,6 +60,17 @@ struct Tasks {
     free: u32,
 }
 
+impl Tasks {
+    /// Prefetches what is needed to poll a task: in the last step its future, in the one before its slot.
+    fn prepare(&self, task: TaskRef, steps: usize) {
+        let slot = &self.slots[task.index as usize];
+        match steps {
+            1 => slot.future.iter().for_each(TaskFuture::prefetch),
+            _ => prefetch(slot),
+        }
+    }
+}
+
 /// A task whose end the run waits for.
 pub(crate) struct Program {
     pub(crate) node: NodeId,
@@ -190,7 +201,7 @@ impl Shard {
         key <= self.key.get()
     }
 
-    /// A unit arrives at `time`.
+    /// A unit arrives at `time`, or something else is expected then that is no event.
     pub(crate) fn expect_unit(&self, time: Time) {
         self.last_unit.set(self.last_unit.get().max(time));
     }
@@ -274,31 +285,46 @@ impl Shard {
             return TaskRef::NONE;
         }
         let block = self.memory.borrow_mut().block(Layout::new::<F>());
-        self.begin(node, block.fill(make))
-    }
-
-    fn begin(&self, node: NodeId, future: TaskFuture) -> TaskRef {
-        let task = {
-            let mut tasks = self.tasks.borrow_mut();
-            if tasks.free == NO_SLOT {
-                let index = u32::try_from(tasks.slots.len()).expect("more than 2^32 tasks at once");
-                let (future, since) = (Some(future), self.now());
-                let slot = Slot { future, generation: 0, node, woken: false, since, next_free: NO_SLOT };
-                tasks.slots.push(slot);
-                TaskRef { index, generation: 0 }
-            } else {
-                let index = tasks.free;
-                let slot = &mut tasks.slots[index as usize];
-                slot.future = Some(future);
-                slot.node = node;
-                slot.woken = false;
-                let generation = slot.generation;
-                tasks.free = slot.next_free;
-                TaskRef { index, generation }
-            }
-        };
+        let task = self.place(node, block.fill(make));
         self.wake(task);
         task
+    }
+
+    /// As [`Shard::spawn`], for a task that is polled first at `time`, or now if that is not later.
+    #[inline]
+    pub(crate) fn spawn_at<F: Future<Output = ()> + 'static>(
+        &self,
+        node: NodeId,
+        time: Time,
+        make: impl FnOnce() -> F,
+    ) {
+        if time <= self.now() || self.closed.get() {
+            self.spawn(node, make);
+            return;
+        }
+        let block = self.memory.borrow_mut().block(Layout::new::<F>());
+        let task = self.place(node, block.fill(make));
+        self.schedule(time, node, task);
+    }
+
+    /// Gives a future a slot, in which nothing has it polled yet.
+    fn place(&self, node: NodeId, future: TaskFuture) -> TaskRef {
+        let mut tasks = self.tasks.borrow_mut();
+        if tasks.free == NO_SLOT {
+            let index = u32::try_from(tasks.slots.len()).expect("more than 2^32 tasks at once");
+            let (future, since) = (Some(future), self.now());
+            let slot = Slot { future, generation: 0, node, woken: false, since, next_free: NO_SLOT };
+            tasks.slots.push(slot);
+            return TaskRef { index, generation: 0 };
+        }
+        let index = tasks.free;
+        let slot = &mut tasks.slots[index as usize];
+        slot.future = Some(future);
+        slot.node = node;
+        slot.woken = false;
+        let generation = slot.generation;
+        tasks.free = slot.next_free;
+        TaskRef { index, generation }
     }
 
     pub(crate) fn spawn_program<F: Future<Output = ()> + 'static>(
@@ -344,9 +370,13 @@ impl Shard {
         }
     }
 
-    /// Prefetches the memory of arrivals after the next few.
+    /// Prefetches the memory of events after the next few.
     fn prepare(&self) {
-        let (mut queue, receivers) = (self.queue.borrow_mut(), self.receivers.borrow());
+        let mut queue = self.queue.borrow_mut();
+        if !queue.has_ahead(AHEAD) && self.receivers.borrow().len() <= MANY {
+            return;
+        }
+        let (receivers, tasks) = (self.receivers.borrow(), self.tasks.borrow());
         let prepare = |data: u64, steps: usize| {
             let receiver = &receivers[(data >> 32) as usize];
             match steps {
@@ -359,8 +389,11 @@ impl Shard {
             return;
         }
         for steps in 1..=PARTS {
-            if let Some(data) = queue.ahead(AHEAD * steps) {
-                prepare(data, steps);
+            match queue.ahead(AHEAD * steps) {
+                None => return,
+                Some((true, data)) => prepare(data, steps),
+                Some((false, data)) if steps <= 2 => tasks.prepare(TaskRef::from_bits(data), steps),
+                Some(_) => (),
             }
         }
     }

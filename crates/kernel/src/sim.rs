@@ -46,6 +46,12 @@ impl Sim {
         Delay { sim: self.clone(), deadline: time, timer: Timer::NONE }
     }
 
+    /// Something happens at `time` that no task waits for, and that is made up for when someone looks: the run does not end
+    /// before.
+    pub fn expect(&self, time: Time) {
+        self.shard.expect_unit(time);
+    }
+
     /// Lets everything else that is due at this instant on this node go first.
     pub fn yield_now(&self) -> YieldNow {
         YieldNow { sim: self.clone(), yielded: false }
@@ -63,6 +69,13 @@ impl Sim {
     #[inline]
     pub fn spawn_with<F: Future<Output = ()> + 'static>(&self, make: impl FnOnce() -> F) {
         self.shard.spawn(self.node, make);
+    }
+
+    /// As [`Sim::spawn_with`], for a task that is polled first at `time`: one event less than a task whose first step is a
+    /// [delay](Sim::until). If that is not later than now, it is polled as by [`Sim::spawn_with`].
+    #[inline]
+    pub fn spawn_at<F: Future<Output = ()> + 'static>(&self, time: Time, make: impl FnOnce() -> F) {
+        self.shard.spawn_at(self.node, time, make);
     }
 
     /// Starts a program: a task whose end the run waits for. If no event is left and it still waits, that is a

@@ -37,7 +37,8 @@ pub struct Config {
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The time of the last event that happened, or at which the last [unit](WireTx::send_unit) arrived.
+    /// The time of the last event that happened, or at which the last [unit](WireTx::send_unit) or the last thing that was
+    /// [expected](Sim::expect) came.
     pub end: Time,
     /// How many events happened since the world began: arrivals, delays, and wakes of tasks. The arrival of a
     /// unit is an event only where a task waits for it.

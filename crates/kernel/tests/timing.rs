@@ -36,6 +36,29 @@ fn world() -> (World<()>, Sim) {
 }
 
 #[test]
+fn a_task_may_begin_later_and_the_run_goes_on_to_what_is_expected() {
+    let (mut world, sim) = world();
+    let log = Log::default();
+    for (at, what) in [(7, "later"), (0, "now"), (3, "before")] {
+        let (s, l) = (sim.clone(), log.clone());
+        sim.spawn_at(Time::from_ps(1000 * at), || async move { l.add(&s, what) });
+    }
+    let (s, l) = (sim.clone(), log.clone());
+    sim.spawn(async move {
+        s.delay(ns(2)).await;
+        l.add(&s, "two");
+        let (other, theirs) = (s.clone(), l.clone());
+        // Its time has come: as any other task that is started.
+        s.spawn_at(Time::ZERO, || async move { theirs.add(&other, "at once") });
+        s.expect(Time::from_ps(9_000));
+        s.expect(Time::from_ps(8_000));
+    });
+    let summary = world.run().unwrap();
+    log.is(&[(0, "now"), (2, "two"), (2, "at once"), (3, "before"), (7, "later")]);
+    assert_eq!((summary.end, summary.events), (Time::from_ps(9_000), 6));
+}
+
+#[test]
 fn a_delay_takes_its_time_and_none_at_all_takes_no_event() {
     let (mut world, sim) = world();
     let log = Log::default();

@@ -198,9 +198,17 @@ impl Queue {
         })
     }
 
-    /// The data of the event that is so many places behind the next one, if it is an arrival and its place is
-    /// known already. The order may still change, so it serves as a hint only.
-    pub(crate) fn ahead(&self, places: usize) -> Option<u64> {
+    /// Whether there is an event so many places behind the next one whose place is known already.
+    pub(crate) fn has_ahead(&self, places: usize) -> bool {
+        match self {
+            Queue::Wheel(queue) => queue.has_ahead(places),
+            Queue::Heap(_) => false,
+        }
+    }
+
+    /// The data of the event that is so many places behind the next one, if its place is known already; and whether it is an
+    /// arrival. The order may still change, so it serves as a hint only.
+    pub(crate) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         match self {
             Queue::Wheel(queue) => queue.ahead(places),
             Queue::Heap(_) => None,

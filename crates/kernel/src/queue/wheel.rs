@@ -201,11 +201,16 @@ impl Wheel {
         Some((key, self.events.take(index)))
     }
 
-    /// The data of an arrival in the current bucket.
-    pub(super) fn ahead(&self, places: usize) -> Option<u64> {
+    /// Whether there is an event so many places behind the next one in the current bucket.
+    pub(super) fn has_ahead(&self, places: usize) -> bool {
+        self.current.len() > places
+    }
+
+    /// Whether an event in the current bucket is an arrival, and its data.
+    pub(super) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         let at = self.current.len().checked_sub(places + 1)?;
         let Entry { key, index } = self.current[at];
-        key.is_arrival().then(|| self.events.slots[index as usize].data)
+        Some((key.is_arrival(), self.events.slots[index as usize].data))
     }
 
     /// Visits the first arrivals of the next few buckets that have events, once for each current bucket: their data, and how
