@@ -4,7 +4,7 @@ use crate::cache::{Cache, Lines};
 use crate::gpu::GPU_ADDRESSES;
 use nicety_types::{Buffer, Payload};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -199,6 +199,16 @@ pub struct Memory {
     traffic: Cell<Traffic>,
     /// The CPUs' cache; none until they compute on memory.
     cache: RefCell<Option<Cache>>,
+    due: OnceCell<Due>,
+}
+
+/// Makes writes that are due, before someone looks.
+struct Due(Box<dyn Fn(&Memory)>);
+
+impl fmt::Debug for Due {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Due")
+    }
 }
 
 impl Memory {
@@ -218,12 +228,27 @@ impl Memory {
             next: Cell::new(first),
             traffic: Cell::default(),
             cache: RefCell::default(),
+            due: OnceCell::new(),
+        }
+    }
+
+    /// Has `write` make the writes that are due whenever someone looks at what a write of a length without bytes leaves: traffic,
+    /// and what is in the CPUs' cache. So such a write need not be made in its time. Returns whether there was no one yet to
+    /// make them.
+    pub fn when_looked_at(&self, write: impl Fn(&Memory) + 'static) -> bool {
+        self.due.set(Due(Box::new(write))).is_ok()
+    }
+
+    fn looked_at(&self) {
+        if let Some(Due(write)) = self.due.get() {
+            write(self);
         }
     }
 
     /// The CPUs access these addresses, through a cache of `bytes` in lines of `line`: returns the lines that
     /// went between it and memory, and counts them.
     pub(crate) fn touch(&self, bytes: u64, line: u64, reads: &[Range<u64>], writes: &[Range<u64>]) -> Lines {
+        self.looked_at();
         let mut cache = self.cache.borrow_mut();
         let cache = cache.get_or_insert_with(|| Cache::new(bytes, line));
         let mut lines = Lines::default();
@@ -314,6 +339,11 @@ impl Memory {
         self.at(address, len, |_, _| ())
     }
 
+    /// Whether one allocation without bytes holds the range, which is not empty.
+    pub fn is_phantom(&self, address: u64, len: u64) -> bool {
+        self.at(address, len, |allocation, _| allocation.bytes.is_none()).unwrap_or(false)
+    }
+
     /// Reads bytes for the card; phantom where the memory is.
     ///
     /// # Errors
@@ -390,6 +420,7 @@ impl Memory {
 
     /// The traffic of the memory so far.
     pub fn traffic(&self) -> Traffic {
+        self.looked_at();
         self.traffic.get()
     }
 }

@@ -26,6 +26,27 @@ struct Landing {
     payload: Payload,
 }
 
+/// The bytes in flight over a bus to the memories of a host.
+struct Landings {
+    sim: Sim,
+    /// That of a graphics processor.
+    gpu: Option<Rc<Memory>>,
+    /// In the order in which they will be in memory.
+    queue: RefCell<VecDeque<Landing>>,
+}
+
+impl Landings {
+    /// Writes the bytes that have crossed the bus by now to host memory, or to the graphics processor's.
+    fn land_due(&self, memory: &Memory) {
+        let mut queue = self.queue.borrow_mut();
+        while queue.front().is_some_and(|first| first.landed <= self.sim.now()) {
+            let Landing { address, keep, payload, .. } = queue.pop_front().expect("just seen");
+            let memory = self.gpu.as_deref().filter(|_| address >= GPU_ADDRESSES).unwrap_or(memory);
+            memory.deposit(address, keep, &payload).expect(CHECKED);
+        }
+    }
+}
+
 /// The way between the bus and a graphics processor's memory.
 struct GpuWay {
     memory: Rc<Memory>,
@@ -42,8 +63,9 @@ pub struct Dma {
     bus: Bus,
     memory: Rc<Memory>,
     gpu: Option<GpuWay>,
-    /// In the order in which they will be in memory.
-    landing: RefCell<VecDeque<Landing>>,
+    landing: Rc<Landings>,
+    /// Whether bytes without contents land when someone looks, and not in a task.
+    is_lazy: bool,
     handed: Signal,
 }
 
@@ -69,8 +91,11 @@ impl Dma {
         });
         let bus = Bus::new(sim, bus);
         bus.record(recorder);
-        let (landing, handed) = (RefCell::default(), Signal::new(sim));
-        let dma = Rc::new(Dma { sim: sim.clone(), bus, memory, gpu, landing, handed });
+        let of_gpu = gpu.as_ref().map(|gpu| gpu.memory.clone());
+        let landing = Rc::new(Landings { sim: sim.clone(), gpu: of_gpu, queue: RefCell::default() });
+        let (theirs, handed) = (landing.clone(), Signal::new(sim));
+        let is_lazy = memory.when_looked_at(move |memory| theirs.land_due(memory));
+        let dma = Rc::new(Dma { sim: sim.clone(), bus, memory, gpu, landing, is_lazy, handed });
         sim.spawn(dma.clone().land());
         dma
     }
@@ -100,6 +125,11 @@ impl Dma {
     /// [`MemoryError::OutOfRange`] where none does.
     pub fn check(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
         self.memory_at(address).check(address, bytes)
+    }
+
+    /// Whether these addresses have lengths and no bytes.
+    pub fn is_phantom(&self, address: u64, bytes: u64) -> bool {
+        self.memory_at(address).is_phantom(address, bytes)
     }
 
     /// Reads memory in one piece. Returns, as soon as it is certain, when the bytes come to the card.
@@ -155,7 +185,7 @@ impl Dma {
     /// path up to the instant at which the host can see them.
     pub fn notify(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Path {
         let Handover { mut path, landed } = self.bus.write(message, address, bytes, path);
-        let before = self.landing.borrow().back().map_or(Time::ZERO, |last| last.landed);
+        let before = self.landing.queue.borrow().back().map_or(Time::ZERO, |last| last.landed);
         path.advance(Stage::DEPOSIT, landed.max(before));
         path
     }
@@ -193,20 +223,26 @@ impl Dma {
     }
 
     fn hand_over(&self, handover: Handover, address: u64, keep: u64, payload: Payload) -> Handover {
-        let mut landing = self.landing.borrow_mut();
+        let mut landing = self.landing.queue.borrow_mut();
         let before = landing.back().map_or(Time::ZERO, |last| last.landed);
         debug_assert!(self.gpu.is_some() || before <= handover.landed, "writes keep their order");
         let landed = handover.landed.max(before);
         landing.push_back(Landing { landed, address, keep, payload });
-        self.handed.notify_one();
+        drop(landing);
+        if self.is_lazy && self.gpu(address).is_none() && self.memory.is_phantom(address, keep) {
+            self.sim.expect(landed);
+            self.land_due();
+        } else {
+            self.handed.notify_one();
+        }
         Handover { landed, ..handover }
     }
 
     /// The task that writes bytes to host memory when they have crossed the bus.
     async fn land(self: Rc<Dma>) {
         loop {
-            self.handed.wait_until(|| !self.landing.borrow().is_empty()).await;
-            let landed = self.landing.borrow().front().expect("just seen").landed;
+            self.handed.wait_until(|| !self.landing.queue.borrow().is_empty()).await;
+            let landed = self.landing.queue.borrow().front().expect("just seen").landed;
             self.sim.until(landed).await;
             self.land_due();
         }
@@ -214,11 +250,7 @@ impl Dma {
 
     /// Writes the bytes that have crossed the bus by now: reads and events never pass a write.
     pub fn land_due(&self) {
-        let mut landing = self.landing.borrow_mut();
-        while landing.front().is_some_and(|first| first.landed <= self.sim.now()) {
-            let Landing { address, keep, payload, .. } = landing.pop_front().expect("just seen");
-            self.memory_at(address).deposit(address, keep, &payload).expect(CHECKED);
-        }
+        self.landing.land_due(&self.memory);
     }
 }
 
@@ -281,6 +313,21 @@ mod tests {
             drop(dma.write(MESSAGE, at, 10, Payload::copy_of(&[3; 10]), now(&sim)));
             sim.until(Time::from_ps(251_001)).await;
             assert_eq!(host(&dma, at, 10), [3; 10]);
+        });
+    }
+
+    #[test]
+    fn lengths_without_bytes_have_landed_when_someone_looks_and_no_sooner() {
+        on(async |sim, dma, _| {
+            let phantom = dma.memory().allocate_phantom(100).unwrap().address();
+            let written = || dma.memory().traffic().written;
+            drop(dma.write(MESSAGE, phantom, 10, Payload::phantom(10), now(&sim)));
+            drop(dma.write(MESSAGE, phantom, 30, Payload::copy_of(&[3; 30]), now(&sim)));
+            // They have been handed over after 1 and 4 ns, and cross in 250.
+            for (ps, bytes) in [(250_999, 0), (251_000, 10), (253_999, 10), (254_000, 40)] {
+                sim.until(Time::from_ps(ps)).await;
+                assert_eq!(written(), bytes, "after {ps} ps");
+            }
         });
     }
 
