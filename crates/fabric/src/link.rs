@@ -140,6 +140,11 @@ impl Line {
         Some(tap)
     }
 
+    /// Whether packets are neither watched nor sent again: what becomes of each is known beforehand.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.watch.is_none() && self.resending.is_none()
+    }
+
     /// Whether a packet may be duplicated, and its copy be delivered.
     pub(crate) fn duplicates(&self) -> bool {
         self.resending.is_none() && self.faults().is_some_and(Injector::duplicates)

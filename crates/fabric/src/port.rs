@@ -8,7 +8,7 @@ use crate::meter::{Meter, PortStatistics};
 use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
 use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Parcel, Symbol, Terminal, link};
-use nicety_kernel::{Arrived, Credits, Permit, Sim, WireRx, World};
+use nicety_kernel::{Arrived, Credits, Few, Permit, Sim, WireRx, World};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -73,8 +73,12 @@ pub struct Port {
     /// The other virtual channels.
     further: Vec<Further>,
     incoming: Incomings,
-    /// Packets in this end's buffers.
+    /// Packets in this end's buffers, with those that have left by `leaving` and have not been counted.
     in_buffer: Cell<u32>,
+    /// When slots will be free that have been given up beforehand.
+    leaving: RefCell<Few<Time, 8>>,
+    /// When the packet began that was launched last.
+    begun: Cell<Time>,
     recorder: Recorder,
 }
 
@@ -196,6 +200,8 @@ impl Port {
             further: further.into_iter().map(|incoming| Further::new(&sim, slots, incoming)).collect(),
             incoming,
             in_buffer: Cell::new(0),
+            leaving: RefCell::default(),
+            begun: Cell::new(Time::ZERO),
             recorder: Recorder::off(),
             sim,
         }
@@ -283,6 +289,28 @@ impl Port {
         Turn { flight, channel, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
     }
 
+    /// The turn of a packet of the first virtual channel right behind the one that was launched last, which may be later than now:
+    /// so a sender that nobody else can come in front of need not wait for each of its packets. It is the turn that
+    /// [`Port::turn`] would give if it were called as that packet began.
+    ///
+    /// None where no credit is left, or where what becomes of a packet is not known before its time: packets may be lost,
+    /// damaged, sent again or watched, or there are no credits. [`Port::turn`], at [`Port::begun`], is the way then.
+    pub fn turn_behind(&self, flight: &Flight) -> Option<Turn> {
+        if matches!(self.incoming, Incomings::Station(_)) || !self.transmit.outgoing.borrow().is_plain() {
+            return None;
+        }
+        let credit = Some(self.try_credit(0)?);
+        let granted = self.sim.now().max(self.begun.get());
+        let ready = granted.max(flight.head);
+        let waited = flight.head.max(self.free()).max(granted).since(ready);
+        Some(Turn { flight: flight.clone(), channel: Channel::Data(0), credit, granted, waited })
+    }
+
+    /// When the packet begins, or has begun, that was launched last.
+    pub fn begun(&self) -> Time {
+        self.begun.get()
+    }
+
     /// The credits of a virtual channel, and the wire by which they come.
     fn credits(&self, channel: u8) -> (&Credits, &WireRx<Symbol>) {
         match channel.checked_sub(1) {
@@ -347,6 +375,7 @@ impl Port {
         let (crossed, handed) = transmit.link.borrow_mut().cross_after(granted, message, bytes, flight);
         transmit.meter.sent(bytes, waited, self.busy());
         let start = Time::from_ps(crossed.head.ps() - transmit.spec.latency.ps());
+        self.begun.set(start);
         if !packet.is_control() {
             self.recorder.packet_sent(message, packet.label.offset, packet.payload.len(), start);
         }
@@ -418,9 +447,9 @@ impl Port {
             };
             match symbol {
                 Symbol::Packet(packet) => {
-                    if !packet.is_control() {
-                        self.in_buffer.set(self.in_buffer.get() + 1);
-                    }
+                    let left = self.leaving.borrow_mut().take_while(|time| time <= self.sim.now());
+                    let came = u32::from(!packet.is_control());
+                    self.in_buffer.set(self.in_buffer.get() - left as u32 + came);
                     let bytes = self.transmit.received(packet.payload.len());
                     self.transmit.meter(bytes, self.in_buffer.get());
                     return packet;
@@ -450,6 +479,18 @@ impl Port {
         }
         self.in_buffer.set(self.in_buffer.get() - 1);
         self.transmit.outgoing.borrow().credit(channel, self.sim.now());
+    }
+
+    /// As [`Port::free_slot`], for a slot that will be free at `time`, so that nothing has to happen then. Not in a network without
+    /// credits: false is returned, nothing is done, and the slot is to be freed at that time.
+    #[must_use = "the slot may still have to be freed"]
+    pub fn free_slot_at(&self, time: Time) -> bool {
+        let has_credits = matches!(self.incoming, Incomings::Wire(_));
+        if has_credits {
+            self.leaving.borrow_mut().insert(time);
+            self.transmit.outgoing.borrow().credit(0, time);
+        }
+        has_credits
     }
 }
 

@@ -64,7 +64,16 @@ fn packets(messages: &[(u32, u64, u64, u64, u64)]) -> Vec<Send> {
 }
 
 fn observe(traffic: &Traffic, shards: usize) -> (Summary, Vec<Received>, NetworkStatistics) {
+    observe_as(traffic, shards, false)
+}
+
+fn observe_as(
+    traffic: &Traffic,
+    shards: usize,
+    is_early: bool,
+) -> (Summary, Vec<Received>, NetworkStatistics) {
     let mut net = Net::star(traffic.sends.len() as u32, shards, &traffic.spec);
+    net.is_early = is_early;
     for (host, sends) in (0..).zip(&traffic.sends) {
         net.sends(host, sends);
         net.serves(host, ps(traffic.services[host as usize]));
@@ -119,5 +128,14 @@ proptest! {
         for shards in 2..=traffic.sends.len() + 1 {
             prop_assert_eq!(&observe(&traffic, shards), &one, "{} shards", shards);
         }
+    }
+
+    /// Senders that put packets on the link before their time, and receivers that free slots before it, with less events.
+    #[test]
+    fn what_is_said_beforehand_happens_in_its_time(traffic in traffic()) {
+        let (summary, received, statistics) = observe(&traffic, 1);
+        let early = observe_as(&traffic, 1, true);
+        prop_assert_eq!((early.0.end, early.1, early.2), (summary.end, received, statistics));
+        prop_assert!(early.0.events <= summary.events);
     }
 }

@@ -81,6 +81,8 @@ pub struct Net {
     pub network: Network,
     services: Vec<Duration>,
     sent: usize,
+    /// Whether hosts say beforehand what they do: send packets behind each other, and free slots.
+    pub is_early: bool,
     log: Rc<RefCell<Vec<Received>>>,
 }
 
@@ -108,7 +110,7 @@ impl Net {
     pub fn new(world: World<Symbol>, ports: Vec<Port>, network: Network) -> Net {
         let services = vec![Duration::ZERO; ports.len()];
         let ports = ports.into_iter().map(Rc::new).collect();
-        Net { world, ports, network, services, sent: 0, log: Rc::default() }
+        Net { world, ports, network, services, sent: 0, is_early: false, log: Rc::default() }
     }
 
     fn node(&self, host: u32) -> (Sim, Rc<Port>) {
@@ -120,12 +122,18 @@ impl Net {
         let (sim, port) = self.node(host);
         let sends = sends.to_vec();
         self.sent += sends.len();
+        let is_early = self.is_early;
         sim.clone().spawn_program(format!("sender {host}"), async move {
             for s in sends {
-                sim.until(s.head).await;
                 let path = Path::from(s.head);
                 let flight = Flight { head: s.head, tail: s.tail, path, slowest: Stage::BUS };
-                let turn = port.turn(flight).await;
+                let turn = match is_early.then(|| port.turn_behind(&flight)).flatten() {
+                    Some(turn) => turn,
+                    None => {
+                        sim.until(port.begun().max(s.head)).await;
+                        port.turn(flight).await
+                    }
+                };
                 let packet = Packet {
                     label: Label {
                         destination: NodeId(s.to),
@@ -152,6 +160,7 @@ impl Net {
         let (sim, port) = self.node(host);
         let (log, service) = (self.log.clone(), self.services[host as usize]);
         let server = Server::new(&sim);
+        let (is_early, mut free) = (self.is_early, Time::ZERO);
         sim.clone().spawn(async move {
             loop {
                 let packet = port.receive().await;
@@ -171,6 +180,11 @@ impl Net {
                     bytes,
                     path: packet.path.clone(),
                 });
+                if is_early {
+                    free = free.max(sim.now()) + service;
+                    assert!(port.free_slot_at(free), "there are credits");
+                    continue;
+                }
                 let (port, server) = (port.clone(), server.clone());
                 sim.spawn(async move {
                     server.serve(service).await;

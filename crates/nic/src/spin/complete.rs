@@ -1,7 +1,7 @@
 //! Completion: packets settled, completion handlers, and events in the order of messages.
 
 use super::Card;
-use crate::spin::incoming::{Fate, outcome};
+use crate::spin::incoming::{Arrived, Fate, outcome};
 use crate::spin::stages;
 use nicety_portals::{FailType, HeaderKind};
 use nicety_types::Path;
@@ -12,6 +12,36 @@ impl Card {
     pub(super) fn settled(self: &Rc<Card>, place: usize, offset: u64, path: &Path) {
         self.release_slot(place, offset);
         self.finish(place, path);
+    }
+
+    /// Settles a packet at the end of `path`, beforehand, so that nothing has to happen then. Returns whether that can be: not where
+    /// its message may be complete then or change its course meanwhile, nor where its slot is to be freed by hand.
+    pub(super) fn settled_at(&self, place: usize, offset: u64, path: &Path) -> bool {
+        let mut table = self.incoming.borrow_mut();
+        let incoming = table.get(place);
+        let is_last = incoming.received == incoming.header.payload_bytes();
+        // Replies may be cut short by reliable transport.
+        let is_plain = incoming.delivery.is_some() && incoming.attachment.is_none();
+        if is_last || !is_plain || !self.port.free_slot_at(incoming.message.source, path.at()) {
+            return false;
+        }
+        incoming.unsettled -= 1;
+        incoming.path.follow(path);
+        self.recorder.packet_settled(incoming.message, offset, path.at());
+        true
+    }
+
+    /// Settles a packet of which nothing is kept. Its message is complete no earlier than those before it are settled.
+    pub(super) async fn settle_behind(self: &Rc<Card>, place: usize, packet: &Arrived) {
+        let settled = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            let is_last = incoming.received == incoming.header.payload_bytes();
+            if is_last && incoming.attachment.is_none() { incoming.path.at() } else { self.sim.now() }
+        };
+        self.release_slot(place, packet.offset);
+        self.sim.until(settled).await;
+        self.finish(place, &packet.path);
     }
 
     /// Settles a packet: its slot is free, unless a transfer uses it.

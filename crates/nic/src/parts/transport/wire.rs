@@ -156,6 +156,12 @@ impl Wire {
         if self.is_own(source) { self.own.free_slot() } else { self.port.free_slot() }
     }
 
+    /// As [`Wire::free_slot`], for a slot that will be free at `time`: [`Port::free_slot_at`]. Not on the loopback path either.
+    #[must_use = "the slot may still have to be freed"]
+    pub fn free_slot_at(&self, source: NodeId, time: Time) -> bool {
+        !self.is_own(source) && self.port.free_slot_at(time)
+    }
+
     /// Returns a credit to the other end of the link, whatever sender the packet claims.
     pub fn free_link_slot(&self) {
         self.port.free_slot();
@@ -181,6 +187,20 @@ impl Wire {
             debug_assert!(reliable.spec.window > 0);
         }
         Turn { path: flight.path.clone(), on: On::Link(self.port.turn(flight).await) }
+    }
+
+    /// The turn of a packet for `to` behind the one launched last, which may be later than now: [`Port::turn_behind`]. None as
+    /// there, with reliable transport, and on the loopback path.
+    pub fn turn_behind(&self, to: NodeId, flight: &Flight) -> Option<Turn> {
+        if self.is_own(to) || self.reliable.is_some() {
+            return None;
+        }
+        Some(Turn { path: flight.path.clone(), on: On::Link(self.port.turn_behind(flight)?) })
+    }
+
+    /// When the packet begins, or has begun, that was launched last on the link.
+    pub fn begun(&self) -> Time {
+        self.port.begun()
     }
 
     /// Puts a packet on the link at its turn. To a card that has failed nothing is sent.

@@ -19,8 +19,7 @@ impl Card {
             (incoming.message, start.saturating_add(packet.offset))
         };
         if keep == 0 {
-            self.settled(place, packet.offset, &packet.path);
-            return;
+            return self.settle_behind(place, &packet).await;
         }
         let payload = std::mem::take(&mut packet.payload);
         if !payload.is_real() {
@@ -30,6 +29,9 @@ impl Card {
         self.recorder.slice(Resource::DMA, packet.path.at(), handover.landed, Some(message), "deposit");
         let offset = packet.offset;
         drop(packet);
+        if self.settled_at(place, offset, &handover.path) {
+            return;
+        }
         self.sim.until(handover.path.at()).await;
         self.settled(place, offset, &handover.path);
     }

@@ -12,7 +12,7 @@ use crate::spin::incoming::{Arrived, Fate, IN_FLIGHT, Incoming, outcome};
 use crate::spin::stages;
 use nicety_fabric::Parcel;
 use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
-use nicety_types::{Duration, MessageId, Path};
+use nicety_types::{Duration, MessageId, Path, Time};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -40,39 +40,53 @@ impl Card {
         if self.discards.get() {
             return self.free_slot_of(own);
         }
-        self.sim.spawn_with(|| self.clone().receive(packet, own));
-    }
-
-    /// The receive path of a packet, from the packet buffer on; `own` if it came by the loopback path.
-    async fn receive(self: Rc<Card>, packet: Parcel, own: bool) {
         let Some((mut packet, header)) = self.read(packet, own) else { return };
         self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
-        let is_header = header.is_some();
-        if let Some(header) = header.filter(|h| h.kind == HeaderKind::Ack) {
-            return self.acknowledged(header, packet).await;
-        }
-        // A reply finds its operation by number, as a further packet finds its message.
-        let searches = header.is_some_and(|h| h.kind != HeaderKind::Reply);
+        // A reply or an acknowledgement finds its operation by number, as a further packet finds its message.
+        let searches = header.is_some_and(|h| !matches!(h.kind, HeaderKind::Reply | HeaderKind::Ack));
         let service = if searches { self.spec.match_first } else { self.spec.match_further };
-        self.matched(packet.message, service, &mut packet.path).await;
-        self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
+        let message = packet.message;
+        let matched = self.match_turn(message, service, &mut packet.path);
+        match header {
+            Some(header) => self.sim.spawn_at(matched, || self.clone().first_packet(header, packet)),
+            None => self.sim.spawn_at(matched, || self.clone().further_packet(packet)),
+        }
+    }
 
-        let known = self.place_of(packet.message);
-        let place = match (header, known) {
-            (Some(header), None) => {
-                let room = match self.room_at_once(&header, packet.message) {
-                    Some(room) => room,
-                    // Boxed: it is rare, and the task of every packet would be larger for it.
-                    None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
-                };
-                self.admit(header, &packet, room)
-            }
-            (None, Some(place)) => place,
-            (None, None) if self.awaits_context(packet.message) => {
+    /// The first packet of a message, from the end of its match on.
+    async fn first_packet(self: Rc<Card>, header: Header, mut packet: Arrived) {
+        if header.kind == HeaderKind::Ack {
+            return self.acknowledged(&header, &packet);
+        }
+        self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
+        if self.place_of(packet.message).is_some() {
+            return self.drop_stray(packet.message);
+        }
+        let room = match self.room_at_once(&header, packet.message) {
+            Some(room) => room,
+            // Boxed: it is rare, and the task of every message would be larger for it.
+            None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
+        };
+        let place = self.admit(header, &packet, room);
+        self.take_in(place, true, packet).await;
+    }
+
+    /// A further packet of a message, from the end of its match on.
+    async fn further_packet(self: Rc<Card>, mut packet: Arrived) {
+        self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
+        let place = match self.place_of(packet.message) {
+            Some(place) => place,
+            // Boxed: it is rare, and the task of every packet would be larger for it.
+            None if self.awaits_context(packet.message) => {
                 Box::pin(self.behind_its_header(&mut packet)).await
             }
-            _ => return self.drop_stray(packet.message),
+            None => return self.drop_stray(packet.message),
         };
+        self.take_in(place, false, packet).await;
+    }
+
+    /// A packet of a message that has matched.
+    async fn take_in(self: Rc<Card>, place: usize, is_header: bool, packet: Arrived) {
         let fate = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
@@ -91,29 +105,34 @@ impl Card {
         match fate {
             Fate::Undecided if is_header => self.run_header(place, packet),
             Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
-            decided => self.clone().settle(place, packet, decided).await,
+            decided => self.settle(place, packet, decided).await,
         }
     }
 
     /// An acknowledgement: it finds its operation by number, as a further packet finds its message.
-    async fn acknowledged(self: Rc<Card>, header: Header, mut packet: Arrived) {
-        self.matched(packet.message, self.spec.match_further, &mut packet.path).await;
+    fn acknowledged(self: &Rc<Card>, header: &Header, packet: &Arrived) {
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
         self.recorder.packet_settled(message, packet.offset, now);
         self.recorder.message_matched(message, now, IN_FLIGHT);
         self.port.free_slot(message.source);
         let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {
-            interface.arrive(&header, effects);
+            interface.arrive(header, effects);
         });
         self.recorder.message_completed(message, &seen, outcome(FailType::Ok));
     }
 
     /// Takes the matching unit's next turn, and returns at the end of its service.
     pub(in crate::spin) async fn matched(&self, message: MessageId, service: Duration, path: &mut Path) {
+        let end = self.match_turn(message, service, path);
+        self.sim.until(end).await;
+    }
+
+    /// Takes the matching unit's next turn; `path` leads to the end of its service, which is returned.
+    fn match_turn(&self, message: MessageId, service: Duration, path: &mut Path) -> Time {
         let start = self.matching.borrow_mut().claim(message, self.sim.now(), service, path);
         path.advance(stages::MATCH, start + service);
-        self.sim.until(start + service).await;
+        start + service
     }
 
     /// Whether the card has room for a message that matches an entry with these handlers.
