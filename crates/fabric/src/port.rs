@@ -482,15 +482,16 @@ impl Port {
     }
 
     /// As [`Port::free_slot`], for a slot that will be free at `time`, so that nothing has to happen then. Not in a network without
-    /// credits: false is returned, nothing is done, and the slot is to be freed at that time.
+    /// credits, nor where that time is now: false is returned, nothing is done, and the slot is to be freed at that time.
     #[must_use = "the slot may still have to be freed"]
     pub fn free_slot_at(&self, time: Time) -> bool {
-        let has_credits = matches!(self.incoming, Incomings::Wire(_));
-        if has_credits {
+        // Of what happens now, the order decides which packets find the slot taken.
+        let is_known = matches!(self.incoming, Incomings::Wire(_)) && time > self.sim.now();
+        if is_known {
             self.leaving.borrow_mut().insert(time);
             self.transmit.outgoing.borrow().credit(0, time);
         }
-        has_credits
+        is_known
     }
 }
 

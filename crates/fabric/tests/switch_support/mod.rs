@@ -180,8 +180,8 @@ impl Net {
                     bytes,
                     path: packet.path.clone(),
                 });
-                if is_early {
-                    free = free.max(sim.now()) + service;
+                free = free.max(sim.now()) + service;
+                if is_early && free > sim.now() {
                     assert!(port.free_slot_at(free), "there are credits");
                     continue;
                 }
