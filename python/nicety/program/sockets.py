@@ -65,8 +65,8 @@ class _Socket:
         """Give it a port; with 0 a free one, which is in `address`.
 
         Raises:
-            OSError: EADDRINUSE; EADDRNOTAVAIL where no port is free; EINVAL for a socket that has a port or is connected;
-                EBADF.
+            OSError: EADDRINUSE; EADDRNOTAVAIL where no port is free; EINVAL for a socket that has a port or is
+                connected; EBADF.
         """
         return self._calls.bind(self._number, port)
 
