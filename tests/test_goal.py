@@ -135,7 +135,7 @@ def test_what_loggopsim_leaves_out_is_noted(nicety: Callable[..., Result], tmp_p
 
 def test_threads_change_nothing_on_cards(nicety: Callable[..., Result], tmp_path: Path) -> None:
     path = tmp_path / "alltoall.goal"
-    package.generate_schedule("linear-alltoall", path, ranks=5, size="10000")
+    package.generate_schedule("linear-alltoall", path, ranks=5, size=10_000)
     one, several = (package.run_schedule(path, nic="spin-discrete", threads=threads) for threads in (1, 9))
     assert (one.pop("threads"), several.pop("threads")) == (1, 5)
     assert several == one

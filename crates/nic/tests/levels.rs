@@ -205,7 +205,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(crate::support::random::cases(40))]
 
     /// No access is lost, every bank is busy for its accesses, cores wait for nothing but banks, and the same seed gives
     /// the same run.

@@ -39,6 +39,7 @@ _LISTED = {
     "flows": ("source", "target"),
     "handlers": ("handler",),
     "breakdown": ("group",),
+    "memory_levels": ("level",),
 }
 """Lists of which a table has columns for each item: what names an item."""
 
@@ -55,7 +56,12 @@ def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             total, counts = _COUNTED[name]
             yield total, sum(item[counts] for item in value)
         elif isinstance(value, Mapping):
-            yield from ((f"{name}_{field}", inner) for field, inner in value.items())
+            for field, inner in value.items():
+                path = f"{name}_{field}"
+                if path in _LISTED:
+                    yield from _listed(path, inner, _LISTED[path])
+                else:
+                    yield path, ", ".join(inner) if isinstance(inner, list) else inner
         else:
             yield name, value
 
@@ -66,7 +72,7 @@ def _listed(name: str, items: Sequence[Mapping[str, Any]], keys: Sequence[str]) 
         for field, value in item.items():
             if isinstance(value, Mapping):
                 yield from ((f"{prefix}_{field}_{inner}", count) for inner, count in value.items())
-            elif field not in keys:
+            elif field not in keys and not isinstance(value, list):
                 yield f"{prefix}_{field}", value
 
 
