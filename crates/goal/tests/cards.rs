@@ -1,11 +1,10 @@
 //! Schedules on modelled cards.
 
-use crate::schedules::{cases, read};
+use crate::schedules::{cases, matching, messages, read};
 use nicety::{ClusterConfig, Error, Topology, cards as specs, faults};
 use nicety_goal::cards::{self, Failure, Finished};
 use nicety_goal::generate::{Pattern, Shape, generate};
-use nicety_goal::{ANY, Builder, Kind, Op, Schedule, Shares};
-use proptest::collection::vec;
+use nicety_goal::{Kind, Schedule, Shares};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -298,54 +297,17 @@ fn messages_of_one_tag_are_received_in_their_order() {
     }
 }
 
-/// A message: from, to, tag, bytes; on which CPU either end is; whether its send waits for the operation before.
-type Message = (u32, u32, u32, u64, (u8, u8), bool);
-
-/// A schedule of messages that are all received. Receives are posted at once, and sends wait for what stands before them, so
-/// that it ends.
-fn matching(ranks: u32, messages: &[Message], any: bool) -> Schedule {
-    let mut builder = Builder::new();
-    for rank in 0..ranks {
-        let mut before = None;
-        for (from, to, tag, bytes, cpus, waits) in messages {
-            let source = if any { ANY } else { from % ranks };
-            if to % ranks == rank {
-                before = builder.push(Op::new(Kind::Recv, *bytes, source, *tag).on_cpu(cpus.1));
-            }
-            if from % ranks == rank {
-                let send =
-                    builder.push(Op::new(Kind::Send, *bytes, to % ranks, *tag).on_cpu(cpus.0)).unwrap();
-                // Not for its own message.
-                if let Some(before) = before.filter(|_| *waits && to % ranks != rank) {
-                    builder.depend(before, send, false);
-                }
-                before = Some(send);
-            }
-        }
-        builder.end_rank();
-    }
-    builder.finish()
-}
-
 proptest! {
     #![proptest_config(cases(64))]
 
-    /// All messages are of one size for each source and tag, so that no receive is too short.
     #[test]
     fn schedules_that_match_end_the_same_way_each_time(
-        ranks in 1..5_u32,
-        messages in vec((any::<u32>(), any::<u32>(), 0..3_u32, 0..4_u64, (0..3_u8, 0..3_u8), any::<bool>()), 0..24),
+        (ranks, messages) in
+            (1..5_u32).prop_flat_map(|ranks| (Just(ranks), messages(ranks, &[0, 100, 40_000], Just(0)))),
         card in any::<prop::sample::Index>(),
         any_source in any::<bool>(),
     ) {
-        let sized: Vec<Message> = messages
-            .iter()
-            .map(|(from, to, tag, _, cpus, waits)| {
-                let bytes = [0, 100, 40_000][*tag as usize];
-                (*from, *to, *tag, bytes, *cpus, *waits)
-            })
-            .collect();
-        let schedule = matching(ranks, &sized, any_source);
+        let schedule = matching(ranks, &messages, any_source);
         let cards = all();
         let nic = card.get(&cards);
         let [first, second] = [(), ()].map(|()| run_on(schedule.clone(), nic).unwrap());

@@ -1,13 +1,12 @@
 //! Schedules whose messages are executed by handlers on the cards.
 
-use crate::schedules::{cases, read};
+use crate::schedules::{cases, matching, messages, read};
 use nicety::spin::SpinSpec;
 use nicety::{ClusterConfig, Error, HandlerNames, Handlers, Topology, cards as specs};
 use nicety_goal::cards::{self, Failure, Finished};
 use nicety_goal::generate::{Pattern, Shape, generate};
 use nicety_goal::loggops::{self, Rules};
-use nicety_goal::{ANY, Builder, Kind, Op, Schedule, Shares};
-use proptest::collection::vec;
+use nicety_goal::{Schedule, Shares};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -282,48 +281,18 @@ fn limits_of_the_card_are_errors_that_name_them() {
     assert!(on_card(&early, &["hpu.contexts=1"]).is_ok());
 }
 
-/// A message: from, to, tag, whether it waits for the operation before it at its source, how long the receiver computes first.
-type Message = (u32, u32, u32, bool, u64);
-
-/// Messages and their receives, some posted early and some late, so that the schedule ends on LogGOPS. Those of a tag have one
-/// size.
-fn schedule(ranks: u32, messages: &[Message], any_source: bool) -> Schedule {
-    let mut builder = Builder::new();
-    for rank in 0..ranks {
-        let mut before = None;
-        for (from, to, tag, waits, delay) in messages {
-            let bytes = [0, 2000, 2049, 40_000][*tag as usize];
-            let source = if any_source { ANY } else { from % ranks };
-            if to % ranks == rank {
-                let calc = builder.push(Op::new(Kind::Calc, *delay, 0, 0)).unwrap();
-                let receive = builder.push(Op::new(Kind::Recv, bytes, source, *tag).on_cpu(1)).unwrap();
-                builder.depend(calc, receive, false);
-            }
-            if from % ranks == rank {
-                let send = builder.push(Op::new(Kind::Send, bytes, to % ranks, *tag).on_cpu(2)).unwrap();
-                if let Some(before) = before.filter(|_| *waits) {
-                    builder.depend(before, send, false);
-                }
-                before = Some(send);
-            }
-        }
-        builder.end_rank();
-    }
-    builder.finish()
-}
-
 proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
     fn what_ends_on_loggops_ends_in_both_modes(
-        ranks in 1..5_u32,
-        messages in vec((any::<u32>(), any::<u32>(), 0..4_u32, any::<bool>(), 0..6000_u64), 0..24),
+        (ranks, messages) in (1..5_u32)
+            .prop_flat_map(|ranks| (Just(ranks), messages(ranks, &[0, 2000, 2049, 40_000], prop_oneof![Just(0), 1..6000_u64]))),
         any_source in any::<bool>(),
         integrated in any::<bool>(),
         cores in 1..3_u32,
     ) {
-        let schedule = schedule(ranks, &messages, any_source);
+        let schedule = matching(ranks, &messages, any_source);
         // Sends that wait for others' ends are all short or posted: only what finishes by LogGOPS counts.
         let network = crate::schedules::network([1000, 100, 10, 1, 0, 65_535]);
         let expected = loggops::run(&schedule, &network, Rules::Own, &mut |_| true);

@@ -92,6 +92,69 @@ pub fn any_schedule() -> impl Strategy<Value = Schedule> {
         })
 }
 
+/// A message of a random schedule.
+#[derive(Clone, Debug)]
+pub struct Message {
+    from: u32,
+    to: u32,
+    tag: u32,
+    bytes: u64,
+    /// The CPUs of its send and of its receive.
+    cpus: (u8, u8),
+    /// Whether its send waits for the operation before it at its source.
+    waits: bool,
+    /// How long its receiver computes before the receive is posted, in nanoseconds.
+    delay: u64,
+}
+
+/// Random messages between so many ranks. Those of a tag have one size, so that no receive is too short.
+pub fn messages(
+    ranks: u32,
+    sizes: &'static [u64],
+    delays: impl Strategy<Value = u64>,
+) -> impl Strategy<Value = Vec<Message>> {
+    let ends = (0..ranks, 0..ranks, 0..sizes.len());
+    let message = (ends, (0..3_u8, 0..3_u8), any::<bool>(), delays).prop_map(
+        move |((from, to, tag), cpus, waits, delay)| {
+            let (tag, bytes) = (tag as u32, sizes[tag]);
+            Message { from, to, tag, bytes, cpus, waits, delay }
+        },
+    );
+    vec(message, 0..24)
+}
+
+/// A schedule of messages that are all received, so made that it ends: sends wait for sends before them, and for receives before
+/// them that are posted at once. One that is delayed may be posted before another, and take its message.
+pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule {
+    let mut builder = Builder::new();
+    for rank in 0..ranks {
+        let mut before = None;
+        for Message { from, to, tag, bytes, cpus, waits, delay } in messages {
+            if *to == rank {
+                let source = if any_source { ANY } else { *from };
+                let receive = builder.push(Op::new(Kind::Recv, *bytes, source, *tag).on_cpu(cpus.1)).unwrap();
+                if *delay > 0 {
+                    // On a CPU of its own, so that it holds up no other receive.
+                    let calc = builder.push(Op::new(Kind::Calc, *delay, 0, 0).on_cpu(3)).unwrap();
+                    builder.depend(calc, receive, false);
+                } else {
+                    before = Some(receive);
+                }
+            }
+            if *from == rank {
+                let send = builder.push(Op::new(Kind::Send, *bytes, *to, *tag).on_cpu(cpus.0)).unwrap();
+                // Not for its own message.
+                if let Some(before) = before.filter(|_| *waits && to != from) {
+                    builder.depend(before, send, false);
+                }
+                before = Some(send);
+            }
+        }
+        builder.end_rank();
+    }
+    builder.finish()
+}
+
 /// A message or a calculation: source, target, size, tag; how far back the operations are on which it depends.
 pub type Step = (u32, u32, u64, u32, [u8; 2], bool);
 

@@ -50,6 +50,14 @@ pub(super) struct CardMessages {
     is_reading: Cell<bool>,
 }
 
+/// An operation of a rank that has begun on its host.
+struct Begun {
+    rank: Rc<Running>,
+    host: Host,
+    number: u32,
+    op: Op,
+}
+
 /// An operation that waits for an event.
 struct Expected {
     op: Op,
@@ -132,27 +140,21 @@ impl CardMessages {
         number: u32,
         op: Op,
     ) -> Result<(), Error> {
-        let portals = host.portals()?;
+        let begun = Begun { rank, host, number, op };
         let posted = match op.kind {
-            Kind::Recv => self.receive(&rank, &host, &portals, number, op).await,
-            _ => self.send(&rank, &host, &portals, number, op).await,
+            Kind::Recv => self.receive(&begun).await,
+            _ => self.send(&begun).await,
         };
         posted.map_err(|error| error.inside(&named(number, &op)))?;
         if op.kind == Kind::Recv {
-            rank.posted(&host);
+            begun.rank.posted(&begun.host);
         }
         Ok(())
     }
 
     /// A short message goes as it is, and of a longer one a request with its number and its length.
-    async fn send(
-        self: &Rc<CardMessages>,
-        rank: &Rc<Running>,
-        host: &Host,
-        portals: &Portals,
-        number: u32,
-        op: Op,
-    ) -> Result<(), Error> {
+    async fn send(self: &Rc<CardMessages>, begun: &Begun) -> Result<(), Error> {
+        let Begun { number, op, .. } = *begun;
         let is_long = op.size > self.spec.eager;
         let (md, length) = if is_long { (self.silent, 0) } else { (self.out, op.size) };
         let request = if is_long { u64::from(number) << 32 | op.size } else { 0 };
@@ -161,18 +163,13 @@ impl CardMessages {
             user_ptr: number.into(),
             ..PutRequest::new(md, length, NodeId(op.peer), PT, op.tag.into())
         };
-        self.expect(rank, host, number, Expected { op, got: None });
-        portals.put(&put).await
+        self.expect(begun, None);
+        begun.host.portals()?.put(&put).await
     }
 
-    async fn receive(
-        self: &Rc<CardMessages>,
-        rank: &Rc<Running>,
-        host: &Host,
-        portals: &Portals,
-        number: u32,
-        op: Op,
-    ) -> Result<(), Error> {
+    async fn receive(self: &Rc<CardMessages>, begun: &Begun) -> Result<(), Error> {
+        let Begun { number, op, .. } = *begun;
+        let portals = begun.host.portals()?;
         if self.receives.get() >= self.most {
             return Err(Error::Program(format!(
                 "{} receives wait for their messages, and the card has room for no more; post fewer at a time, or raise \
@@ -180,7 +177,7 @@ impl CardMessages {
                 self.most
             )));
         }
-        let (into, got) = (rank.room(&op)?, portals.ct_alloc()?);
+        let (into, got) = (begun.rank.room(&op)?, portals.ct_alloc()?);
         let me = Me {
             start: into.address(),
             length: into.len(),
@@ -198,14 +195,15 @@ impl CardMessages {
             ..Me::default()
         };
         self.receives.set(self.receives.get() + 1);
-        self.expect(rank, host, number, Expected { op, got: Some(got) });
+        self.expect(begun, Some(got));
         portals.me_append(PT, me, List::Priority).await?;
         Ok(())
     }
 
     /// An operation waits for an event from now on.
-    fn expect(self: &Rc<CardMessages>, rank: &Rc<Running>, host: &Host, number: u32, expected: Expected) {
-        self.expected.borrow_mut().insert(number, expected);
+    fn expect(self: &Rc<CardMessages>, begun: &Begun, got: Option<CtHandle>) {
+        let Begun { rank, host, number, op } = begun;
+        self.expected.borrow_mut().insert(*number, Expected { op: *op, got });
         if !self.is_reading.replace(true) {
             let (own, rank) = (self.clone(), rank.clone());
             rank.tasks.clone().start(host, 0, host.path(), |host| own.read(rank, host));
@@ -231,10 +229,11 @@ impl CardMessages {
             let Some(expected) = self.expected.borrow_mut().remove(&number) else { continue };
             let (own, rank, thread) = (self.clone(), rank.clone(), expected.op.cpu.into());
             rank.tasks.clone().start(&host, thread, host.path(), move |host| async move {
-                let Expected { op, .. } = expected;
-                let ended = own.end(&rank, &host, number, expected, event).await;
+                let Expected { op, got } = expected;
+                let begun = Begun { rank, host, number, op };
+                let ended = own.end(&begun, got, event).await;
                 ended.map_err(|error| error.inside(&named(number, &op)))?;
-                rank.completed(number, op, &host);
+                begun.rank.completed(number, op, &begun.host);
                 Ok(None)
             });
         }
@@ -243,16 +242,9 @@ impl CardMessages {
     }
 
     /// The event of an operation has come; a receive whose bytes are got ends with them.
-    async fn end(
-        &self,
-        rank: &Running,
-        host: &Host,
-        number: u32,
-        expected: Expected,
-        event: Event,
-    ) -> Result<(), Error> {
-        let Expected { op, got } = expected;
-        let portals = host.portals()?;
+    async fn end(&self, begun: &Begun, got: Option<CtHandle>, event: Event) -> Result<(), Error> {
+        let Begun { number, op, .. } = *begun;
+        let portals = begun.host.portals()?;
         let is_cut = op.kind == Kind::Recv && event.mlength < event.rlength;
         if is_cut || !event.fail.is_ok() {
             return Err(failed(&op, &event));
@@ -264,7 +256,7 @@ impl CardMessages {
         portals.ct_free(got)?;
         self.receives.set(self.receives.get() - 1);
         if op.peer == ANY || op.tag == ANY {
-            rank.taken.borrow_mut().insert(number, (event.initiator.0, event.match_bits as u32));
+            begun.rank.taken.borrow_mut().insert(number, (event.initiator.0, event.match_bits as u32));
         }
         Ok(())
     }
