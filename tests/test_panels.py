@@ -84,7 +84,7 @@ def test_the_budget_bends_where_bytes_take_longer_than_the_gap(tmp_path: Path) -
     source.write_text(NOTHING)
     nics = ["spin-discrete", "spin-integrated"]
     report = package.check_line_rate(source, nics=nics, packet_sizes=[64, 512, 4096])
-    (axes,) = line_rate_figure(report).axes
+    axes, _ = line_rate_figure(report).axes
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     # Both cards have the same link and as many processors: one line is drawn for both.
     assert [line.get_label() for line in lines] == [
@@ -106,7 +106,7 @@ def test_the_budget_has_the_bytes_of_headers_in_it(tmp_path: Path) -> None:
     report = package.check_line_rate(
         source, nics="spin-discrete", packet_sizes=[64, 4096], overrides={"link.header": "100 B", "hpu.cores": 256}
     )
-    (axes,) = line_rate_figure(report).axes
+    axes, _ = line_rate_figure(report).axes
     budget = dict(zip(*axes.get_lines()[1].get_data(), strict=True))
     # 6.7 ns over 20 ps a byte are 335 bytes, 100 of them the header.
     assert axes.get_ylabel() == "Time a packet (µs)"
@@ -122,7 +122,7 @@ def test_cards_with_other_budgets_have_lines_of_their_own(tmp_path: Path) -> Non
         'name = "other"\nextends = "spin-discrete"\n[hpu]\ncores = { value = 8, kind = "assumed", source = "a test" }\n'
     )
     report = package.check_line_rate(source, nics=["spin-discrete", str(other)], packet_sizes=[4096])
-    (axes,) = line_rate_figure(report).axes
+    axes, _ = line_rate_figure(report).axes
     labels = [line.get_label() for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     assert labels[2:] == [
         "spin-discrete: time between packets, times 4 HPUs",

@@ -56,6 +56,11 @@ impl Rational {
         u64::try_from(self.numerator).ok().filter(|_| self.is_whole())
     }
 
+    /// The whole number of 64 bits at or below it.
+    pub(crate) fn floor(self) -> Option<u64> {
+        u64::try_from(self.numerator / self.denominator).ok()
+    }
+
     /// The nearest whole number of 64 bits, halves up.
     pub(crate) fn nearest(self) -> Option<u64> {
         let doubled = self.numerator.checked_mul(2)?.checked_add(self.denominator)?;

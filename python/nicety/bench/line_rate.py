@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Progress, Scale, measured
+from nicety.bench.verdicts import SENSITIVE, draw_loads, draw_sensitivity, headrooms, rests, sensitive, verdict
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.failures import Allowed, allowed, require_report
@@ -34,6 +35,8 @@ from nicety.show.html import table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from nicety.show.lines import Curve
 
 
 @checked
@@ -109,8 +112,7 @@ def line_rate_html(report: LineRateReport) -> str:
     for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
         own = [row for row in report["rows"] if row["nic"] == nic]
         text += "".join(table_html(title, rows) for title, rows in tables_of(nic, own))
-        words = [*refused_at_sizes(own), *shortfalls(own), *waits(own), *foundation(own)]
-        text += "".join(f"<p>{escape(text)}</p>" for text in words)
+        text += "".join(f"<p>{escape(words)}</p>" for words in [*refused_at_sizes(own), *words_of(own)])
     return text
 
 
@@ -152,9 +154,14 @@ def line_rate_text(report: LineRateReport) -> str:
             lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
         if refused := refused_at_sizes(own):
             lines += ["", *(f"# {line}" for line in refused)]
-        for text in [*shortfalls(own), *waits(own), *foundation(own)]:
+        for text in words_of(own):
             lines += ["", *textwrap.wrap(text, 100, initial_indent="# ", subsequent_indent="# ")]
     return "\n".join(lines) + "\n"
+
+
+def words_of(rows: list[LineRateRow]) -> list[str]:
+    """A card's figures in sentences."""
+    return [*shortfalls(rows), *headrooms(rows), *waits(rows), *foundation(rows), *rests(rows)]
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:
@@ -183,6 +190,11 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
         tables.append((title, [[*_LOAD_COLUMNS, "Bank"], *cells]))
     else:
         tables.append((title, [list(_LOAD_COLUMNS), *map(_loads, rows)]))
+    if moved := sensitive(rows):
+        title = (
+            f"{nic}: the assumed values to which the verdict is most sensitive, with the sustained rate x the wire's"
+        )
+        tables.append((title, [list(SENSITIVE), *moved]))
     return tables
 
 
@@ -220,13 +232,6 @@ def _cells(row: LineRateRow) -> list[str]:
         f"{fixed(100 * row['line_rate_fraction'], 1)}%",
         verdict(row),
     ]
-
-
-def verdict(row: LineRateRow) -> str:
-    """Whether a card keeps up, and with what, in a word or a few."""
-    found = [("drops", row["packet_fates"]["dropped"]), ("fails", row["packet_fates"]["failed"])]
-    parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
-    return ", ".join(["yes" if row["sustains_line_rate"] else "no", *parts])
 
 
 def shortfalls(rows: list[LineRateRow]) -> list[str]:
@@ -358,27 +363,56 @@ _STEPS = 64
 
 
 def line_rate_figure(report: LineRateReport) -> Figure:
-    """A line-rate check: what packets take of handler processors, and what they may take."""
-    from nicety.show.axes import time_unit
-    from nicety.show.curves import figure_of
+    """A line-rate check: handler time a packet and its budget, the load of each part, and what the verdict rests on."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from nicety.show.axes import RC, set_titles, size_axis, time_unit, value_axis
+    from nicety.show.lines import draw
+
+    rows = report["rows"]
+    scale, unit = time_unit(max(max(row["handler_ns"], row["handler_budget_ns"]) for row in rows))
+    curves = _curves(rows, scale)
+    bars = len(sensitive(rows))
+    heights = [3.4, 3.0, *([0.8 + 0.24 * bars] if bars else [])]
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=(9.0, 1.0 + sum(heights)), layout="constrained")
+        grid = figure.add_gridspec(len(heights), height_ratios=heights)
+        first, second, *third = [figure.add_subplot(grid[at]) for at in range(len(heights))]
+        value_axis(first, [value for curve in curves for value in curve.points.values()], f"Time a packet ({unit})")
+        handles = draw(first, curves)
+        size_axis(first, sorted({row["packet_bytes"] for row in rows}))
+        first.set_xlabel("Packet size (B)")
+        title = "Line-rate check: handler time a packet, and the most it may be"
+        set_titles(first, title, circumstances(report["manifest"]))
+        first.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
+        draw_loads(second, rows)
+        for axes in third:
+            draw_sensitivity(axes, rows)
+        for axes in figure.axes:
+            axes.set_axisbelow(True)
+    return figure
+
+
+def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
+    """Handler time and its budget, in so many nanoseconds."""
     from nicety.show.lines import COLOURS, Curve
 
-    scale, unit = time_unit(max(max(row["handler_ns"], row["handler_budget_ns"]) for row in report["rows"]))
     by_nic: dict[str, list[LineRateRow]] = {}
-    for row in report["rows"]:
+    for row in rows:
         by_nic.setdefault(row["nic"], []).append(row)
     curves = [
         Curve(
             f"{nic}: taken, x where it does not keep up",
-            {row["packet_bytes"]: row["handler_ns"] / scale for row in rows},
+            {row["packet_bytes"]: row["handler_ns"] / scale for row in own},
             colour=number,
-            crossed=frozenset(row["packet_bytes"] for row in rows if not row["sustains_line_rate"]),
+            crossed=frozenset(row["packet_bytes"] for row in own if not row["sustains_line_rate"]),
         )
-        for number, (nic, rows) in enumerate(by_nic.items())
+        for number, (nic, own) in enumerate(by_nic.items())
     ]
-    budgets = {nic: f"time between packets, times {rows[0]['hpus']} HPUs" for nic, rows in by_nic.items()}
-    points = {nic: {size: budget / scale for size, budget in _budget(rows).items()} for nic, rows in by_nic.items()}
-    if all(budget == points[report["rows"][0]["nic"]] for budget in points.values()):
+    budgets = {nic: f"time between packets, times {own[0]['hpus']} HPUs" for nic, own in by_nic.items()}
+    points = {nic: {size: budget / scale for size, budget in _budget(own).items()} for nic, own in by_nic.items()}
+    if all(budget == points[rows[0]["nic"]] for budget in points.values()):
         # The same line for all cards is drawn once, in black.
         nic = next(iter(points))
         curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=False))
@@ -387,10 +421,7 @@ def line_rate_figure(report: LineRateReport) -> Figure:
             Curve(f"{nic}: {text}", points[nic], colour=number, style=1, marked=False)
             for number, (nic, text) in enumerate(budgets.items())
         ]
-    title = "Line-rate check: handler time a packet, and the most it may be"
-    return figure_of(
-        curves, title=title, notes=circumstances(report["manifest"]), x="Packet size (B)", y=f"Time a packet ({unit})"
-    )
+    return curves
 
 
 def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:

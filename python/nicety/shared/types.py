@@ -52,6 +52,25 @@ class CardManifest(TypedDict):
     spec_hash: str
 
 
+class CardPart(TypedDict):
+    """A part of a card at the line rate.
+
+    Attributes:
+        part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank` or
+            `packet buffer`.
+        name: Which one, where there are several: the word of a lock with the line that acquires it, or a memory's bank.
+        load: Its load: the part of its capacity that packets at the line rate need.
+        headroom: The capacity that is left, as a part of it; below 0, that is missing.
+        sustains: The rate that the part sustains, over the line rate; none if packets do not need it.
+    """
+
+    part: str
+    name: str | None
+    load: float
+    headroom: float
+    sustains: float | None
+
+
 ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
 """A benchmark of channels."""
 
@@ -562,6 +581,11 @@ class LineRateRow(TypedDict):
             is overloaded.
         hpus: Handler processors that the card has.
         sustains_line_rate: Whether the card sustains the line rate for ever.
+        verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
+        limiting_part: The part of the card that limits: what `limited_by` has, or else the part with the highest load.
+        capacity_fraction: The rate that the card sustains with this part, over the line rate: above 1 it could do more.
+        parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
+            among them where no other part is overloaded.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
             card`, `bus to host`; `lock`, a word of memory that one handler at a time has; `memory bank`; `packet
             buffer` where none of them has too much to do and there are too few places for the packets in flight; or
@@ -581,6 +605,7 @@ class LineRateRow(TypedDict):
         memory: The memory of handlers: what of it is shared, and who waits there.
         refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
             measured are in it.
+        sensitivity: The assumed values of the card's spec to which the verdict is most sensitive, if it was asked for.
     """
 
     nic: str
@@ -600,6 +625,10 @@ class LineRateRow(TypedDict):
     hpus_needed: int | None
     hpus: int
     sustains_line_rate: bool
+    verdict: Literal["yes", "barely", "no"]
+    limiting_part: str
+    capacity_fraction: float
+    parts: list[CardPart]
     limited_by: str | None
     reachable_fraction: float
     packet_interval_ns: float
@@ -614,6 +643,7 @@ class LineRateRow(TypedDict):
     locks: list[Lock]
     memory: HandlerMemory
     refused_commands: list[RefusedCommand]
+    sensitivity: NotRequired[Sensitivity]
 
 
 class Loads(TypedDict):
@@ -741,6 +771,22 @@ class MessagesManifest(TypedDict):
     flow_control: NotRequired[str]
     peer: NotRequired[PeerManifest]
     puts: NotRequired[Puts]
+
+
+class MovedValue(TypedDict):
+    """A check with one value moved.
+
+    Attributes:
+        value: The value set.
+        verdict: The verdict with it.
+        limiting_part: The part that limits then.
+        capacity_fraction: The rate that the card sustains over the line rate.
+    """
+
+    value: str
+    verdict: Literal["yes", "barely", "no"]
+    limiting_part: str
+    capacity_fraction: float
 
 
 class NetworkPortReport(TypedDict):
@@ -983,6 +1029,41 @@ class Saturation(TypedDict):
     saturation_fraction: NotRequired[float]
 
 
+class SensitiveValue(TypedDict):
+    """An assumed value to which a verdict is sensitive.
+
+    Attributes:
+        key: Its key in the spec.
+        value: The value.
+        source: Why it was assumed, as the spec says.
+        halved: With half of it; none if it cannot be half, or the handlers do not run then.
+        doubled: With twice of it.
+    """
+
+    key: str
+    value: str
+    source: str
+    halved: MovedValue | None
+    doubled: MovedValue | None
+
+
+class Sensitivity(TypedDict):
+    """The assumed values of a card's spec to which a verdict is most sensitive.
+
+    Attributes:
+        values: The most sensitive first, at most three: those that change the verdict, and then by how much they change
+            the rate that the card sustains. Empty if none matters.
+        moved: Assumed values that were moved.
+        unmoved: Assumed values that were not, by their keys: they are no numbers, or zero.
+        stopped: Values with which the handlers do not run, or the card cannot be.
+    """
+
+    values: list[SensitiveValue]
+    moved: int
+    unmoved: list[str]
+    stopped: list[StoppedValue]
+
+
 SocketsBenchmark = Literal["stream", "request-response"]
 """The benchmark's name."""
 
@@ -1033,6 +1114,20 @@ class Stage(TypedDict):
 
     stage: str
     ns: float
+
+
+class StoppedValue(TypedDict):
+    """A value with which handlers do not run.
+
+    Attributes:
+        key: Its key in the spec.
+        value: The value set.
+        error: The error.
+    """
+
+    key: str
+    value: str
+    error: str
 
 
 StreamDirection = Literal["receive", "transmit"]
@@ -1686,6 +1781,8 @@ class LineRateOptions(TypedDict, total=False):
         packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards
             carry.
         seed: Of every random stream: the same seed gives the same report to the last byte.
+        sensitivity: Also find the three assumed values of each card's spec to which the verdict is most sensitive: each
+            is moved by 2 x either way.
         state: First bytes of the handlers' state, as in 0100ff; zeros follow.
         state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
         user_header: First bytes of every message; the rest is random.
@@ -1698,6 +1795,7 @@ class LineRateOptions(TypedDict, total=False):
     overrides: Annotated[Overrides | None, Option()]
     packet_sizes: Annotated[Numbers | None, Option()]
     seed: Annotated[int | None, Option(default=1)]
+    sensitivity: Annotated[bool | None, Option(default=False)]
     state: Annotated[bytes | None, Option(default=b"")]
     state_bytes: Annotated[int | None, Option(most=67108864, metavar="SIZE")]
     user_header: Annotated[bytes | None, Option(default=b"")]

@@ -40,6 +40,9 @@ _LISTED = {
     "handlers": ("handler",),
     "breakdown": ("group",),
     "memory_levels": ("level",),
+    "parts": ("part",),
+    "sensitivity_values": ("key",),
+    "sensitivity_stopped": ("key", "value"),
 }
 """Lists of which a table has columns for each item: what names an item."""
 
@@ -68,7 +71,7 @@ def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _listed(name: str, items: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for item in items:
-        prefix = "_".join([name, *(str(item[key]) for key in keys)])
+        prefix = "_".join([name, *(str(item[key]).replace(" ", "_") for key in keys)])
         for field, value in item.items():
             if isinstance(value, Mapping):
                 yield from ((f"{prefix}_{field}_{inner}", count) for inner, count in value.items())

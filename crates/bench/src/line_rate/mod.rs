@@ -12,18 +12,25 @@
 mod request;
 mod rig;
 mod row;
+mod sensitivity;
+mod verdict;
 
 pub use request::{Plan, Planned, Request, plan};
 pub use row::{Fates, HandlerRow, LevelRow, Loads, LockRow, MemoryRow, Row, WaitingLineRow};
+pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
+pub use verdict::{PartRow, Verdict};
 
 use super::{PointFailure, Points, Printed};
+use nicety::cards::Card;
 use nicety::record::Recording;
 use nicety::{Environment, Error, HandlerNames, Handlers, Manifest, VERSION};
 use nicety_nic::SpinSpec;
 use request::Resolved;
 use rig::Rig;
 use schemars::JsonSchema;
+use sensitivity::Studied;
 use serde::Serialize;
+use std::iter;
 
 /// The benchmark's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -52,21 +59,18 @@ pub fn run(
     let Resolved { cards, packet_sizes } = request.resolve()?;
     let mut handlers = Vec::new();
     for (nic, card) in &cards {
-        let elf = environment.compiled.get(nic).ok_or_else(|| {
-            Error::Input(format!("no compiled handlers for {nic}; compile what the plan names"))
-        })?;
-        let spec = card.spec.of::<SpinSpec>()?;
-        let names = HandlerNames {
-            header: request.names.header.clone(),
-            payload: request.names.payload.clone(),
-            completion: request.names.completion.clone(),
-        };
-        let loaded = Handlers::load(elf, &names, &spec.hpu)?;
-        loaded.check(&spec.hpu)?;
-        handlers.push(loaded);
+        handlers.push(handlers_of(request, environment, nic, card)?);
     }
+    let studied: Vec<Studied<'_>> = match request.sensitivity {
+        true => {
+            iter::zip(&request.nics, &cards).map(|(path, (nic, card))| Studied { path, nic, card }).collect()
+        }
+        false => Vec::new(),
+    };
     let total = cards.len() * packet_sizes.len();
-    let mut points = Points::new(environment.progress, total);
+    let runs = sensitivity::count(&studied, packet_sizes.len());
+    let progress = |done, _| (environment.progress)(done, total + runs);
+    let mut points = Points::new(&progress, total);
     let mut failures = Vec::new();
     for ((nic, card), handlers) in cards.iter().zip(&handlers) {
         for &packet_bytes in &packet_sizes {
@@ -84,7 +88,11 @@ pub fn run(
             });
         }
     }
-    let (rows, failed_points) = points.finish()?;
+    let (mut rows, failed_points) = points.finish()?;
+    if !studied.is_empty() {
+        let progress = |done| (environment.progress)(total + done, total + runs);
+        sensitivity::study(&mut rows, &studied, request, environment, &progress)?;
+    }
     Ok(Report {
         benchmark: Benchmark::Handlers,
         version: VERSION,
@@ -95,6 +103,27 @@ pub fn run(
         failures,
         handler_lines: printed.lines(),
     })
+}
+
+/// A card's program with handlers.
+fn handlers_of(
+    request: &Request,
+    environment: &Environment<'_>,
+    nic: &str,
+    card: &Card,
+) -> Result<Handlers, Error> {
+    let elf = environment.compiled.get(nic).ok_or_else(|| {
+        Error::Input(format!("no compiled handlers for {nic}; compile what the plan names"))
+    })?;
+    let spec = card.spec.of::<SpinSpec>()?;
+    let names = HandlerNames {
+        header: request.names.header.clone(),
+        payload: request.names.payload.clone(),
+        completion: request.names.completion.clone(),
+    };
+    let loaded = Handlers::load(elf, &names, &spec.hpu)?;
+    loaded.check(&spec.hpu)?;
+    Ok(loaded)
 }
 
 fn point_name(packet_bytes: u64) -> String {

@@ -93,6 +93,10 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub names: Names,
+    /// Also find the three assumed values of each card's spec to which the verdict is most sensitive: each is moved by
+    /// 2 x either way.
+    #[serde(default)]
+    pub sensitivity: bool,
     /// Of every random stream: the same seed gives the same report to the last byte.
     #[serde(default = "crate::request::default_seed")]
     pub seed: u64,
@@ -133,6 +137,7 @@ impl Request {
             user_header: Vec::new(),
             handler_memory: default_handler_memory(),
             names: Names::default(),
+            sensitivity: false,
             seed: default_seed(),
         }
     }

@@ -2,6 +2,8 @@
 
 use super::super::figures::nearest_rank;
 use super::request::Messages;
+use super::sensitivity::SensitivityRow;
+use super::verdict::{PartRow, Verdict, capacity, parts, verdict};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
@@ -192,6 +194,15 @@ pub struct Row {
     pub hpus: u64,
     /// Whether the card sustains the line rate for ever.
     pub sustains_line_rate: bool,
+    /// `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
+    pub verdict: Verdict,
+    /// The part of the card that limits: what `limited_by` has, or else the part with the highest load.
+    pub limiting_part: String,
+    /// The rate that the card sustains with this part, over the line rate: above 1 it could do more.
+    pub capacity_fraction: f64,
+    /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is among them
+    /// where no other part is overloaded.
+    pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
     /// host`; `lock`, a word of memory that one handler at a time has; `memory bank`; `packet buffer` where none of them has too much to do
     /// and there are too few places for the packets in flight; or `waiting`.
@@ -222,6 +233,9 @@ pub struct Row {
     pub memory: MemoryRow,
     /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
     pub refused_commands: Vec<RefusedCommand>,
+    /// The assumed values of the card's spec to which the verdict is most sensitive, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<SensitivityRow>,
 }
 
 /// The input of a card.
@@ -355,7 +369,7 @@ impl<'r> Measured<'r> {
             .map(|(runs, kind)| handler_row(kind, runs))
             .collect();
         let payload = handlers.iter().find(|row| row.handler == "payload");
-        Row {
+        let row = Row {
             nic: String::new(),
             packet_bytes,
             message_packets: messages.packets_each,
@@ -386,8 +400,14 @@ impl<'r> Measured<'r> {
             handlers,
             locks: load.words.iter().take(LOCKS).map(|word| lock_row(word, load)).collect(),
             memory: memory_row(load),
-            refused_commands: Vec::new(),
-        }
+            ..Row::default()
+        };
+        // While another part is overloaded, packets fill the buffer because of that.
+        let places = matches!(limited_by, None | Some("packet buffer")) && !parked;
+        let parts = parts(&row, places.then_some(taken / fraction));
+        let (verdict, limiting_part) = verdict(limited_by, &parts);
+        let capacity_fraction = capacity(limited_by, &parts, fraction);
+        Row { verdict, limiting_part: limiting_part.to_owned(), capacity_fraction, parts, ..row }
     }
 }
 

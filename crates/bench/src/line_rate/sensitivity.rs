@@ -1,0 +1,309 @@
+//! What a verdict rests on: each value of a card's spec that nobody has measured or documented is moved by a factor of
+//! two, either way, and the check runs once more.
+
+use super::handlers_of;
+use super::request::Request;
+use super::rig::Rig;
+use super::row::Row;
+use super::verdict::Verdict;
+use nicety::cards::{Card, load};
+use nicety::{Environment, Error};
+use nicety_spec::{Kind, Move, Parameter};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// Values shown of each row.
+const SHOWN: usize = 3;
+/// A change of the sustained rate that is none: what the ends of the measured interval blur.
+const NONE: f64 = 1e-3;
+
+/// The assumed values of a card's spec to which a verdict is most sensitive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Sensitivity")]
+pub struct SensitivityRow {
+    /// The most sensitive first, at most three: those that change the verdict, and then by how much they change the rate
+    /// that the card sustains. Empty if none matters.
+    pub values: Vec<SensitiveRow>,
+    /// Assumed values that were moved.
+    pub moved: u64,
+    /// Assumed values that were not, by their keys: they are no numbers, or zero.
+    pub unmoved: Vec<String>,
+    /// Values with which the handlers do not run, or the card cannot be.
+    pub stopped: Vec<StoppedRow>,
+}
+
+/// An assumed value to which a verdict is sensitive.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SensitiveValue")]
+pub struct SensitiveRow {
+    /// Its key in the spec.
+    pub key: String,
+    /// The value.
+    pub value: String,
+    /// Why it was assumed, as the spec says.
+    pub source: String,
+    /// With half of it; none if it cannot be half, or the handlers do not run then.
+    pub halved: Option<MovedRow>,
+    /// With twice of it.
+    pub doubled: Option<MovedRow>,
+}
+
+/// A check with one value moved.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MovedValue")]
+pub struct MovedRow {
+    /// The value set.
+    pub value: String,
+    /// The verdict with it.
+    pub verdict: Verdict,
+    /// The part that limits then.
+    pub limiting_part: String,
+    /// The rate that the card sustains over the line rate.
+    pub capacity_fraction: f64,
+}
+
+/// A value with which handlers do not run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "StoppedValue")]
+pub struct StoppedRow {
+    /// Its key in the spec.
+    pub key: String,
+    /// The value set.
+    pub value: String,
+    /// The error.
+    pub error: String,
+}
+
+/// A card whose spec is studied.
+pub(super) struct Studied<'s> {
+    /// As the request names it.
+    pub(super) path: &'s str,
+    /// Its name in rows.
+    pub(super) nic: &'s str,
+    pub(super) card: &'s Card,
+}
+
+impl Studied<'_> {
+    fn assumed(&self) -> impl Iterator<Item = &Parameter> {
+        self.card.listing.parameters.iter().filter(|parameter| parameter.kind == Kind::Assumed)
+    }
+
+    /// The values to set: parameters with the direction in which they are moved.
+    fn moves(&self) -> impl Iterator<Item = (&Parameter, Move, String)> {
+        let both = |parameter| [(parameter, Move::Halve), (parameter, Move::Double)];
+        self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.moved(to)?)))
+    }
+
+    fn unmoved(&self) -> Vec<String> {
+        let still = |p: &&Parameter| p.moved(Move::Halve).is_none() && p.moved(Move::Double).is_none();
+        self.assumed().filter(still).map(key_of).collect()
+    }
+}
+
+fn key_of(parameter: &Parameter) -> String {
+    format!("{}.{}", parameter.section, parameter.key)
+}
+
+/// One run: a value of a card set, at a packet size.
+struct Run<'s> {
+    studied: &'s Studied<'s>,
+    parameter: &'s Parameter,
+    to: Move,
+    value: String,
+    packet_bytes: u64,
+}
+
+/// Its outcome.
+type Outcome = Result<MovedRow, Error>;
+
+impl Run<'_> {
+    fn run(&self, request: &Request, environment: &Environment<'_>) -> Outcome {
+        let mut overrides = request.overrides.clone();
+        overrides.push(format!("{}={}", key_of(self.parameter), self.value));
+        let card = &load(self.studied.path, &overrides)?;
+        let handlers = &handlers_of(request, environment, self.studied.nic, card)?;
+        let rig = Rig { request, environment, card, handlers, packet_bytes: self.packet_bytes };
+        let (row, _) = rig.measure(None)?;
+        Ok(MovedRow {
+            value: self.value.clone(),
+            verdict: row.verdict,
+            limiting_part: row.limiting_part,
+            capacity_fraction: row.capacity_fraction,
+        })
+    }
+}
+
+/// How many runs there are for these cards.
+pub(super) fn count(studied: &[Studied<'_>], packet_sizes: usize) -> usize {
+    studied.iter().map(|card| card.moves().count() * packet_sizes).sum()
+}
+
+/// Studies the rows, in as many threads as there are CPUs, and puts into each what it is sensitive to. `progress` is
+/// called with the number of runs done.
+///
+/// # Errors
+/// [`Error::Interrupted`] alone: a run that fails is part of the result.
+pub(super) fn study(
+    rows: &mut [Row],
+    studied: &[Studied<'_>],
+    request: &Request,
+    environment: &Environment<'_>,
+    progress: &dyn Fn(usize),
+) -> Result<(), Error> {
+    let runs: Vec<Run<'_>> = rows
+        .iter()
+        .filter_map(|row| Some((row, studied.iter().find(|card| card.nic == row.nic)?)))
+        .flat_map(|(row, studied)| {
+            let packet_bytes = row.packet_bytes;
+            let of = move |(parameter, to, value)| Run { studied, parameter, to, value, packet_bytes };
+            studied.moves().map(of)
+        })
+        .collect();
+    let outcomes = in_threads(&runs, request, environment, progress)?;
+    let mut outcomes = outcomes.into_iter();
+    let mut runs = runs.iter().peekable();
+    for row in rows {
+        let Some(studied) = studied.iter().find(|card| card.nic == row.nic) else { continue };
+        let mut own = Vec::new();
+        while let Some(run) =
+            runs.next_if(|run| run.studied.nic == row.nic && run.packet_bytes == row.packet_bytes)
+        {
+            own.push((run, outcomes.next().expect("an outcome for each run")));
+        }
+        row.sensitivity = Some(summary(row, studied, own));
+    }
+    Ok(())
+}
+
+/// The outcomes of runs, in their order.
+fn in_threads(
+    runs: &[Run<'_>],
+    request: &Request,
+    environment: &Environment<'_>,
+    progress: &dyn Fn(usize),
+) -> Result<Vec<Outcome>, Error> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(runs.len());
+    let next = AtomicUsize::new(0);
+    let (tell, told) = mpsc::channel();
+    let (compiled, interrupt) = (environment.compiled, &environment.interrupt);
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; runs.len()];
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (tell, next) = (tell.clone(), &next);
+            scope.spawn(move || {
+                // The lines that handlers print are those of the card as it is.
+                let quiet = Environment {
+                    compiled,
+                    log: Arc::new(|_| {}),
+                    interrupt: interrupt.clone(),
+                    capture: None,
+                    progress: &|_, _| {},
+                };
+                while let Some((number, run)) = next_of(runs, next) {
+                    let outcome = run.run(request, &quiet);
+                    let interrupted = outcome == Err(Error::Interrupted);
+                    if tell.send((number, outcome)).is_err() || interrupted {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(tell);
+        for (done, (number, outcome)) in told.iter().enumerate() {
+            outcomes[number] = Some(outcome);
+            progress(done + 1);
+        }
+    });
+    let all: Option<Vec<Outcome>> = outcomes.into_iter().collect();
+    all.filter(|all| !all.contains(&Err(Error::Interrupted))).ok_or(Error::Interrupted)
+}
+
+fn next_of<'r, 's>(runs: &'r [Run<'s>], next: &AtomicUsize) -> Option<(usize, &'r Run<'s>)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    Some((number, runs.get(number)?))
+}
+
+/// The values that matter most for a row.
+fn summary(row: &Row, studied: &Studied<'_>, outcomes: Vec<(&Run<'_>, Outcome)>) -> SensitivityRow {
+    let mut values: Vec<SensitiveRow> = Vec::new();
+    let (mut stopped, mut moved) = (Vec::new(), 0);
+    for (run, outcome) in outcomes {
+        let key = key_of(run.parameter);
+        if values.last().is_none_or(|last| last.key != key) {
+            moved += 1;
+            let (value, source) = (run.parameter.value.clone(), run.parameter.source.clone());
+            values.push(SensitiveRow { key: key.clone(), value, source, halved: None, doubled: None });
+        }
+        let last = values.last_mut().expect("it has just been seen to");
+        match outcome {
+            Ok(found) => {
+                *if run.to == Move::Halve { &mut last.halved } else { &mut last.doubled } = Some(found)
+            }
+            Err(error) => {
+                stopped.push(StoppedRow { key, value: run.value.clone(), error: error.to_string() })
+            }
+        }
+    }
+    let weight = |value: &SensitiveRow| {
+        let both = [&value.halved, &value.doubled];
+        let changes = both.into_iter().flatten().any(|found| found.verdict != row.verdict);
+        let change = |found: &MovedRow| (found.capacity_fraction / row.capacity_fraction).ln().abs();
+        (changes, both.into_iter().flatten().map(change).fold(0.0, f64::max))
+    };
+    values.retain(|value| matches!(weight(value), (changes, change) if changes || change >= NONE));
+    values.sort_by(|a, b| {
+        let ((a_changes, a), (b_changes, b)) = (weight(a), weight(b));
+        b_changes.cmp(&a_changes).then(b.total_cmp(&a))
+    });
+    values.truncate(SHOWN);
+    SensitivityRow { values, moved, unmoved: studied.unmoved(), stopped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(verdict: Verdict, capacity_fraction: f64) -> MovedRow {
+        MovedRow { value: "1".into(), verdict, limiting_part: "handler processors".into(), capacity_fraction }
+    }
+
+    #[test]
+    fn values_that_change_the_verdict_come_before_those_that_change_the_rate_more() {
+        let card = load("spin-discrete", &[]).unwrap();
+        let studied = Studied { path: "spin-discrete", nic: "spin-discrete", card: &card };
+        let parameters: Vec<&Parameter> =
+            studied.assumed().filter(|p| p.moved(Move::Double).is_some()).collect();
+        let run = |at: usize, to| Run {
+            studied: &studied,
+            parameter: parameters[at],
+            to,
+            value: "1".into(),
+            packet_bytes: 64,
+        };
+        let row = Row { verdict: Verdict::Yes, capacity_fraction: 1.5, ..Row::default() };
+        let runs: Vec<Run<'_>> =
+            (0..5).map(|at| run(at, Move::Double)).chain([run(4, Move::Halve)]).collect();
+        let outcomes = [
+            Ok(moved(Verdict::Yes, 1.5)),
+            Ok(moved(Verdict::Yes, 6.0)),
+            Ok(moved(Verdict::No, 0.9)),
+            Ok(moved(Verdict::Yes, 3.0)),
+            Ok(moved(Verdict::Yes, 1.5 / 1.9)),
+            Err(Error::HandlerTrap("it stops".into())),
+        ];
+        let found = summary(&row, &studied, runs.iter().zip(outcomes).collect());
+        let keys: Vec<String> = found.values.iter().map(|value| value.key.clone()).collect();
+        let of = |at: usize| key_of(parameters[at]);
+        assert_eq!(keys, [of(2), of(1), of(3)]);
+        assert_eq!((found.moved, found.stopped.len()), (5, 1));
+        assert_eq!(found.stopped[0].key, of(4));
+        // What is no number stays.
+        assert!(
+            found.unmoved.contains(&"hpu.isa".to_owned()) && !found.unmoved.contains(&"hpu.stack".to_owned())
+        );
+    }
+}

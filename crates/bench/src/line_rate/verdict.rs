@@ -1,0 +1,161 @@
+//! The verdict of a line-rate check: yes, barely or no; and the headroom of each part of the card.
+
+use super::row::Row;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// From which load on a card that keeps up does so barely: packets that come in bursts, or a value of the spec a tenth
+/// off, are then enough for it not to.
+const BARELY: f64 = 0.9;
+
+/// Whether a card sustains the line rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Verdict {
+    /// Yes: no part of the card has a load of 90 % or more.
+    Yes,
+    /// Yes, but the load of a part is between 90 and 100 %.
+    Barely,
+    /// No.
+    #[default]
+    No,
+}
+
+/// A part of a card at the line rate.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "CardPart")]
+pub struct PartRow {
+    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank` or
+    /// `packet buffer`.
+    pub part: &'static str,
+    /// Which one, where there are several: the word of a lock with the line that acquires it, or a memory's bank.
+    pub name: Option<String>,
+    /// Its load: the part of its capacity that packets at the line rate need.
+    pub load: f64,
+    /// The capacity that is left, as a part of it; below 0, that is missing.
+    pub headroom: f64,
+    /// The rate that the part sustains, over the line rate; none if packets do not need it.
+    pub sustains: Option<f64>,
+}
+
+impl PartRow {
+    fn new(part: &'static str, name: Option<String>, load: f64) -> PartRow {
+        PartRow { part, name, load, headroom: 1.0 - load, sustains: (load > 0.0).then(|| 1.0 / load) }
+    }
+}
+
+/// The parts of a card, the most loaded first. `places` is the load of the packet buffer, where that can be told: while
+/// another part is overloaded, packets fill the buffer because of that.
+pub(super) fn parts(row: &Row, places: Option<f64>) -> Vec<PartRow> {
+    let loads = &row.loads;
+    let mut parts = vec![
+        PartRow::new("handler processors", None, loads.hpus),
+        PartRow::new("matching unit", None, loads.matching),
+        PartRow::new("link", None, loads.link),
+        PartRow::new("bus to card", None, loads.bus_to_card),
+        PartRow::new("bus to host", None, loads.bus_to_host),
+    ];
+    let longest = row.locks.iter().max_by(|a, b| a.load.total_cmp(&b.load));
+    parts.extend(longest.map(|lock| {
+        PartRow::new("lock", Some(format!("{}, acquired at {}", lock.word, lock.taken_at)), lock.load)
+    }));
+    let busiest = row.memory.levels.iter().max_by(|a, b| a.load.total_cmp(&b.load));
+    parts.extend(busiest.map(|level| PartRow::new("memory bank", Some(level.busiest.clone()), level.load)));
+    parts.extend(places.map(|load| PartRow::new("packet buffer", None, load)));
+    parts.sort_by(|a, b| b.load.total_cmp(&a.load));
+    parts
+}
+
+/// The verdict, and the part that limits: the bottleneck where there is one, or else the part with the highest load.
+pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (Verdict, &'static str) {
+    match (limited_by, parts) {
+        (Some(part), _) => (Verdict::No, part),
+        (None, [most, ..]) if most.load >= BARELY => (Verdict::Barely, most.part),
+        (None, [most, ..]) => (Verdict::Yes, most.part),
+        (None, []) => unreachable!("every card has handler processors"),
+    }
+}
+
+/// The rate that the card sustains over the line rate, above 1 where it could do more: by the load of the part that
+/// limits. Where no load says it, as where handlers wait for one another, it is the rate that was seen.
+pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], fraction: f64) -> f64 {
+    let most = parts.first().map_or(1.0, |most| most.load.max(f64::MIN_POSITIVE));
+    match limited_by {
+        Some("waiting" | "packet buffer") => fraction,
+        Some(_) if most <= 1.0 => fraction,
+        _ => 1.0 / most,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::{LevelRow, Loads, LockRow, MemoryRow};
+    use super::*;
+
+    fn lock(word: &str, load: f64) -> LockRow {
+        LockRow {
+            word: word.into(),
+            taken_at: "lock.c:10".into(),
+            given_back_at: None,
+            waited_at: "lock.c:10".into(),
+            waits: 1,
+            held_ns: 1.0,
+            handed_over_ns: 0.0,
+            load,
+            most_packets_per_s: 1.0,
+        }
+    }
+
+    fn level(busiest: &str, load: f64) -> LevelRow {
+        LevelRow {
+            level: "l1".into(),
+            accesses: 1.0,
+            waited_cycles: 0.0,
+            busiest: busiest.into(),
+            busiest_accesses: 1.0,
+            busiest_waited_cycles: 0.0,
+            load,
+            most_packets_per_s: 1.0,
+            lines: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn below_90_percent_is_yes_and_below_100_barely() {
+        let of = |hpus: f64| {
+            let row = Row { loads: Loads { hpus, matching: 0.3, ..Loads::default() }, ..Row::default() };
+            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None))
+        };
+        assert_eq!(of(0.899), (Verdict::Yes, "handler processors"));
+        assert_eq!(of(0.9), (Verdict::Barely, "handler processors"));
+        assert_eq!(of(1.0), (Verdict::Barely, "handler processors"));
+        assert_eq!(of(1.001), (Verdict::No, "handler processors"));
+        assert_eq!(of(0.2), (Verdict::Yes, "matching unit"));
+    }
+
+    #[test]
+    fn parts_have_names_and_headroom_and_the_most_loaded_is_first() {
+        let row = Row {
+            loads: Loads { hpus: 0.5, matching: 0.25, lock: 0.75, memory_bank: 0.6, ..Loads::default() },
+            locks: vec![lock("byte 0 of the state", 0.25), lock("byte 8 of the state", 0.75)],
+            memory: MemoryRow { levels: vec![level("bank 3 of l1", 0.6)], ..MemoryRow::default() },
+            ..Row::default()
+        };
+        let parts = parts(&row, Some(0.95));
+        let shown: Vec<(&str, Option<&str>, f64)> =
+            parts.iter().map(|part| (part.part, part.name.as_deref(), part.headroom)).collect();
+        assert_eq!(shown[0].0, "packet buffer");
+        assert_eq!(shown[1], ("lock", Some("byte 8 of the state, acquired at lock.c:10"), 0.25));
+        assert_eq!(shown[2].0, "memory bank");
+        assert_eq!(shown[2].1, Some("bank 3 of l1"));
+        assert_eq!(shown[3], ("handler processors", None, 0.5));
+        assert_eq!(parts[4].sustains, Some(4.0));
+        assert_eq!(parts[5].sustains, None);
+        assert_eq!(verdict(None, &parts), (Verdict::Barely, "packet buffer"));
+        assert_eq!(capacity(None, &parts, 1.0), 1.0 / 0.95);
+        assert_eq!(capacity(Some("waiting"), &parts, 0.7), 0.7);
+        // The hand-over of a lock is in no part's load.
+        assert_eq!(capacity(Some("lock"), &parts, 0.9), 0.9);
+    }
+}

@@ -1,0 +1,122 @@
+//! A parameter moved by a factor of two: what a study of its effect sets in its place.
+
+use crate::listing::Parameter;
+use crate::ratio::{Ratio, Rational};
+use crate::units::{self, Quantity};
+use nicety_types::{Duration, Frequency};
+
+/// A direction in which a value is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// To half of it; of what is whole, rounded down, and of a count to 1 at least.
+    Halve,
+    /// To twice of it.
+    Double,
+}
+
+impl Parameter {
+    /// The value half or twice as large, as `--set` takes it. None where there is no such value: it is no number, it is
+    /// zero, or half of it would be itself or nothing.
+    ///
+    /// Whether the card may have the value is not said: [`crate::Reader`] refuses it otherwise.
+    pub fn moved(&self, to: Move) -> Option<String> {
+        let (number, _) = self.exact.split_once(' ').unwrap_or((&self.exact, ""));
+        let value = match self.quantity {
+            Quantity::Choice | Quantity::Text | Quantity::Flag => return None,
+            Quantity::Ratio => {
+                let ratio = Ratio::parse(number).ok()?;
+                Rational::new(ratio.numerator().into(), ratio.denominator().into())
+            }
+            _ => Rational::parse(number).ok()?,
+        };
+        let two = Rational::new(2, 1);
+        let moved = match to {
+            Move::Halve => value.divided_by(two)?,
+            Move::Double => value.times(two)?,
+        };
+        // Half of 1 is nothing, where there are whole ones only.
+        let whole = || moved.floor().filter(|&whole| whole > 0);
+        let text = match self.quantity {
+            Quantity::Time => units::print_time(Duration::from_ps(whole()?)),
+            Quantity::Frequency => units::print_frequency(Frequency::from_hz(whole()?)),
+            Quantity::Size => units::print_size(whole()?),
+            Quantity::Count => whole()?.to_string(),
+            Quantity::Gap => {
+                let (above, below) = moved.fraction().filter(|(above, _)| *above > 0)?;
+                units::print_gap(above, below)
+            }
+            _ => {
+                let (above, below) = moved.fraction().filter(|(above, _)| *above > 0)?;
+                Rational::new(above.into(), below.into()).to_string()
+            }
+        };
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listing::Kind;
+    use proptest::prelude::*;
+
+    fn parameter(quantity: Quantity, exact: &str) -> Parameter {
+        Parameter {
+            section: "hpu".into(),
+            key: "x".into(),
+            value: exact.into(),
+            exact: exact.into(),
+            quantity,
+            doc: String::new(),
+            allowed: None,
+            kind: Kind::Assumed,
+            source: String::new(),
+            note: None,
+            against: None,
+            place: String::new(),
+            replaces: None,
+        }
+    }
+
+    #[test]
+    fn values_of_each_quantity() {
+        let both = |quantity, exact| {
+            let parameter = parameter(quantity, exact);
+            [Move::Halve, Move::Double].map(|to| parameter.moved(to))
+        };
+        let texts = |half: &str, twice: &str| [Some(half.to_owned()), Some(twice.to_owned())];
+        assert_eq!(both(Quantity::Time, "6700 ps"), texts("3350 ps", "13400 ps"));
+        assert_eq!(both(Quantity::Gap, "78/5 ps/B"), texts("7.8 ps/B", "31.2 ps/B"));
+        assert_eq!(both(Quantity::Gap, "1/3 ps/B"), texts("1/6 ps/B", "2/3 ps/B"));
+        assert_eq!(both(Quantity::Frequency, "2500000000 Hz"), texts("1.25 GHz", "5 GHz"));
+        assert_eq!(both(Quantity::Size, "65536 B"), texts("32 KiB", "128 KiB"));
+        assert_eq!(both(Quantity::Count, "7"), texts("3", "14"));
+        assert_eq!(both(Quantity::Count, "1"), [None, Some("2".to_owned())]);
+        assert_eq!(both(Quantity::Ratio, "1/4"), texts("0.125", "0.5"));
+        assert_eq!(both(Quantity::Count, "0"), [None, None]);
+        assert_eq!(both(Quantity::Time, "0 ps"), [None, None]);
+        assert_eq!(both(Quantity::Choice, "ideal"), [None, None]);
+        assert_eq!(both(Quantity::Flag, "true"), [None, None]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_moved_reads_back(ps in 1u64..1 << 40, to in prop::sample::select(vec![Move::Halve, Move::Double])) {
+            let moved = parameter(Quantity::Time, &format!("{ps} ps")).moved(to);
+            let expected = if to == Move::Halve { ps / 2 } else { ps * 2 };
+            let read = moved.map(|text| units::parse_time(&text));
+            prop_assert_eq!(read, (expected > 0).then_some(Ok(Duration::from_ps(expected))));
+        }
+
+        #[test]
+        fn any_exact_text_is_moved_or_not(
+            text in "\\PC{0,20}|[0-9./]{0,40} ?[a-zA-Z/]{0,5}",
+            quantity in prop::sample::select(vec![
+                Quantity::Time, Quantity::Gap, Quantity::Frequency, Quantity::Size, Quantity::Count, Quantity::Ratio,
+            ]),
+        ) {
+            let parameter = parameter(quantity, &text);
+            let _ = (parameter.moved(Move::Halve), parameter.moved(Move::Double));
+        }
+    }
+}

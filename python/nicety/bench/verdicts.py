@@ -1,0 +1,151 @@
+"""The verdict of a line-rate check in words and pictures: what limits, headroom, and what the answer rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nicety.shared.types import CardPart, LineRateRow, MovedValue
+from nicety.show.columns import distinct, fixed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BARELY = 0.9
+"""From this load of a part on, a card keeps up barely."""
+
+
+def verdict(row: LineRateRow) -> str:
+    """Whether a card keeps up, and with what, in a word or a few."""
+    found = [("drops", row["packet_fates"]["dropped"]), ("fails", row["packet_fates"]["failed"])]
+    parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
+    barely = [row["limiting_part"]] if row["verdict"] == "barely" else []
+    return ", ".join([row["verdict"], *barely, *parts])
+
+
+def headrooms(rows: Sequence[LineRateRow]) -> list[str]:
+    """In words, for each packet size which part limits, and how much headroom the others have."""
+    return [f"{row['packet_bytes']} B: {_headroom(row)}" for row in rows]
+
+
+def _headroom(row: LineRateRow) -> str:
+    most, *others = row["parts"]
+    if row["limited_by"] in (None, most["part"]):
+        load = f"{_called(most)}, at {fixed(100 * most['load'], 1)}%"
+    else:
+        load = row["limiting_part"]
+        others = row["parts"]
+    limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
+    text = (
+        f"{row['verdict']}: {limits} {load}; the card sustains {fixed(row['capacity_fraction'], 2)} x the wire's rate."
+    )
+    busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if part["load"] > 0]
+    idle = [part["part"] for part in others if not part["load"] > 0]
+    if busy:
+        text += f" Headroom: {', '.join(busy)}."
+    return f"{text} Nothing to do: {', '.join(idle)}." if idle else text
+
+
+def _called(part: CardPart) -> str:
+    return f"{part['part']} ({part['name']})" if part["name"] else part["part"]
+
+
+SENSITIVE = ("Packet", "Assumed value", "Is", "Half of it", "Twice of it")
+
+
+def sensitive(rows: Sequence[LineRateRow]) -> list[list[str]]:
+    """The assumed values to which verdicts are most sensitive, as lines of a table."""
+    return [
+        [str(row["packet_bytes"]), value["key"], value["value"], _moved(value["halved"]), _moved(value["doubled"])]
+        for row in rows
+        if "sensitivity" in row
+        for value in row["sensitivity"]["values"]
+    ]
+
+
+def _moved(moved: MovedValue | None) -> str:
+    if moved is None:
+        return "-"
+    rate = fixed(moved["capacity_fraction"], 2)
+    return f"{moved['value']}: {moved['verdict']}, {rate} x, {moved['limiting_part']}"
+
+
+def rests(rows: Sequence[LineRateRow]) -> list[str]:
+    """In words, which assumed values were moved, and which were not or could not be."""
+    found = [row["sensitivity"] for row in rows if "sensitivity" in row]
+    if not found:
+        return []
+    one = found[0]
+    moved = f"{one['moved']} assumed values of the spec were halved and doubled, one at a time"
+    if any(each["values"] for each in found):
+        moved += ". In the table are those that change the verdict, and then those that change most the rate that the "
+        moved += "card sustains, at most three for each packet size."
+    else:
+        moved += ": none matters."
+    texts = [moved]
+    stopped = distinct(f"{each['key']}={each['value']}" for row in found for each in row["stopped"])
+    if stopped:
+        texts.append(f"Not possible, or the handlers do not run with it: {', '.join(stopped)}.")
+    if one["unmoved"]:
+        texts.append(f"Assumed, and not moved, since no number or zero: {', '.join(one['unmoved'])}.")
+    return texts
+
+
+def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
+    """Draw the load of each part over packet sizes, with the limits from which on a card keeps up barely, or not."""
+    from nicety.show.axes import size_axis, value_axis
+    from nicety.show.lines import Curve, draw
+
+    parts = distinct(part["part"] for row in rows for part in row["parts"] if part["load"] > 0)
+    nics = distinct(row["nic"] for row in rows)
+    curves = []
+    for style, nic in enumerate(nics):
+        for colour, name in enumerate(parts):
+            points = {
+                row["packet_bytes"]: 100 * part["load"]
+                for row in rows
+                for part in row["parts"]
+                if row["nic"] == nic and part["part"] == name and part["load"] > 0
+            }
+            if points:
+                label = f"{nic}: {name}" if len(nics) > 1 else name
+                curves.append(Curve(label, points, colour=colour, style=style, marker=colour))
+    value_axis(axes, [*(value for curve in curves for value in curve.points.values()), 100.0], "Load (%)")
+    for level, dashes in ((100 * BARELY, ":"), (100.0, "-")):
+        axes.axhline(level, color="#666666", linewidth=0.8, linestyle=dashes, label="_limit")
+    handles = draw(axes, curves)
+    size_axis(axes, sorted({row["packet_bytes"] for row in rows}))
+    axes.set_xlabel("Packet size (B)")
+    axes.set_title("Load of each part at the wire's rate: barely from 90%, no above 100%", loc="left", fontsize=9)
+    axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
+
+
+def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
+    """Draw the rate that a card sustains with assumed values halved and doubled: a bar for each."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    from nicety.show.lines import COLOURS
+
+    nics = distinct(row["nic"] for row in rows)
+    names: list[str] = []
+    for row in rows:
+        for value in row["sensitivity"]["values"] if "sensitivity" in row else []:
+            base = row["capacity_fraction"]
+            where = f"{row['nic']}, " if len(nics) > 1 else ""
+            for colour, moved in enumerate((value["halved"], value["doubled"])):
+                if moved is not None:
+                    width = moved["capacity_fraction"] - base
+                    axes.barh(len(names), width, left=base, height=0.6, color=COLOURS[colour])
+            axes.plot([base], [len(names)], "|", color="black", markersize=12)
+            names.append(f"{where}{row['packet_bytes']} B: {value['key']} = {value['value']}")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
+    axes.axvline(1.0, color="#666666", linewidth=0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_xlabel("Sustained rate, x the wire's")
+    title = "Assumed values to which the verdict is most sensitive: halved (blue), doubled (orange)"
+    axes.set_title(title, loc="left", fontsize=9)

@@ -1,0 +1,143 @@
+"""The verdict of a line-rate check: barely between 90 and 100 % load, headroom by part, and what it is sensitive to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nicety as package
+from nicety.bench.line_rate import line_rate_figure, line_rate_text
+from nicety.shared.types import LineRateReport
+
+NOPS = """
+#include <nicety.h>
+#define TEXT(x) #x
+#define REPEAT(x) ".rept " TEXT(x) " - 3\\n"
+__handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void *state) {
+    __asm__ volatile(REPEAT(CYCLES) "nop\\n .endr\\n li a0, 0\\n ret");
+}
+"""
+
+
+@pytest.fixture
+def nops(tmp_path: Path) -> Path:
+    path = tmp_path / "nops.c"
+    path.write_text(NOPS)
+    return path
+
+
+def check(source: Path, cycles: int, *overrides: str, sensitivity: bool = False) -> LineRateReport:
+    handlers = package.Handlers(source, defines=[f"CYCLES={cycles}"])
+    return package.check_line_rate(
+        handlers, packet_sizes=[64], messages=8, overrides=["hpu.cores=8", *overrides], sensitivity=sensitivity
+    )
+
+
+# 8 processors have 134 cycles of 0.4 ns between two packets.
+@pytest.mark.parametrize(
+    ("cycles", "verdict", "cell"),
+    [
+        (120, "yes", "yes"),
+        (121, "barely", "barely, handler processors"),
+        (134, "barely", "barely, handler processors"),
+        (135, "no", "no"),
+    ],
+)
+def test_a_card_keeps_up_barely_between_90_and_100_percent(nops: Path, cycles: int, verdict: str, cell: str) -> None:
+    report = check(nops, cycles)
+    (row,) = report["rows"]
+    assert (row["verdict"], row["limiting_part"]) == (verdict, "handler processors")
+    assert row["sustains_line_rate"] is (verdict != "no")
+    assert row["capacity_fraction"] == pytest.approx(134 / cycles)
+    most = row["parts"][0]
+    assert (most["part"], most["name"]) == ("handler processors", None)
+    assert most["headroom"] == pytest.approx(1 - cycles / 134)
+    assert [part["load"] for part in row["parts"]] == sorted((part["load"] for part in row["parts"]), reverse=True)
+    # A full buffer is no part of its own where processors are too few.
+    assert ("packet buffer" in [part["part"] for part in row["parts"]]) is (verdict != "no")
+    text = line_rate_text(report)
+    assert next(line for line in text.splitlines() if line.startswith("64 ")).endswith(f"  {cell}")
+    joined = text.replace("\n# ", " ")
+    assert f"64 B: {verdict}: what " in joined
+    assert f"sustains {134 / cycles:.2f} x the wire's rate" in joined
+    assert "Nothing to do: link, bus to card, bus to host." in joined
+
+
+def test_a_lock_and_a_bank_have_their_names(tmp_path: Path) -> None:
+    source = tmp_path / "mine.c"
+    source.write_text(
+        "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *state) {\n"
+        "    uint32_t *lock = state;\n"
+        "    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE));\n"
+        "    for (volatile int i = 0; i < 20; i++);\n    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);\n    return SUCCESS;\n}\n"
+    )
+    report = package.check_line_rate(
+        source, packet_sizes=[64], messages=8, overrides=["hpu.cores=16", "memory.state=l1", "memory.l1.banks=4"]
+    )
+    parts = {part["part"]: part["name"] for part in report["rows"][0]["parts"]}
+    assert parts["lock"] == "byte 0 of the state, acquired at mine.c:4"
+    assert parts["memory bank"] == "bank 0 of l1"
+    text = line_rate_text(report).replace("\n# ", " ")
+    assert "lock (byte 0 of the state, acquired at mine.c:4)" in text
+    assert "(bank 0 of l1)" in text
+
+
+def test_what_a_verdict_is_sensitive_to_is_what_runs_show(nops: Path, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    handlers = package.Handlers(nops, defines=["CYCLES=100"])
+    report = package.check_line_rate(
+        handlers,
+        packet_sizes=[64],
+        messages=8,
+        overrides=["hpu.cores=8"],
+        sensitivity=True,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    (row,) = report["rows"]
+    found = row["sensitivity"]
+    # The clock and the cores are documented or set; nops are the alu's, and `ret` is 2 cycles of 100.
+    first = found["values"][0]
+    assert (first["key"], first["value"], first["halved"]) == ("hpu.cycles.alu", "1", None)
+    assert first["doubled"] is not None
+    assert (first["doubled"]["value"], first["doubled"]["verdict"]) == ("2", "no")
+    (moved,) = check(nops, 100, "hpu.cycles.alu=2")["rows"]
+    assert moved["verdict"] == first["doubled"]["verdict"]
+    assert moved["capacity_fraction"] == first["doubled"]["capacity_fraction"]
+    assert len(found["values"]) <= 3
+    assert "hpu.cores" not in [value["key"] for value in found["values"]]
+    assert "hpu.isa" in found["unmoved"]
+    assert found["moved"] > 20
+    # Progress counts the runs.
+    total = told[-1][1]
+    assert told == [(done, total) for done in range(total + 1)]
+    assert total > found["moved"]
+    text = line_rate_text(report)
+    assert "2: no, 0.68 x, handler processors" in text
+    assert f"{found['moved']} assumed values of the spec were halved and doubled" in text
+    figure = line_rate_figure(report)
+    figure.draw_without_rendering()
+    assert len(figure.axes) == 3
+    assert len(line_rate_figure(check(nops, 100)).axes) == 2
+
+
+def test_sensitivity_is_in_files_and_the_same_again(nicety: Callable, tmp_path: Path, nops: Path) -> None:
+    command = ["bench", "handlers", str(nops), "-D", "CYCLES=100", "--nic", "spin-discrete", "--packet-sizes", "64"]
+    command += ["--messages", "2", "--set", "hpu.cores=8", "--sensitivity"]
+    result = nicety(*command, "--json", "--csv", "f.csv")
+    assert result.status == 0, result.stderr
+    assert result.json() == nicety(*command, "--json").json()
+    head = (tmp_path / "f.csv").read_text().splitlines()[0].split(",")
+    assert {"verdict", "limiting_part", "parts_handler_processors_load", "sensitivity_moved"} <= set(head)
+    assert "sensitivity_values_hpu.cycles.alu_doubled_verdict" in head
+
+
+def test_values_that_stop_a_run_are_named(nops: Path) -> None:
+    handlers = package.Handlers(nops, defines=["CYCLES=10"])
+    report = package.check_line_rate(handlers, packet_sizes=[64], messages=1, state_bytes=600 << 10, sensitivity=True)
+    (row,) = report["rows"]
+    (memory,) = [each for each in row["sensitivity"]["stopped"] if each["key"] == "hpu.memory"]
+    assert memory["value"] == "512 KiB"
+    assert "HPU memory" in memory["error"]
+    assert "hpu.memory=512 KiB" in line_rate_text(report).replace("\n# ", " ")
