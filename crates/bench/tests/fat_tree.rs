@@ -22,6 +22,7 @@ fn latency(topology: &str, size: u64) -> Result<Report, Error> {
         log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
         capture: None,
+        peers: None,
         progress: &|_, _| {},
     };
     run(&Request::from_json(&request.to_string())?, &environment)

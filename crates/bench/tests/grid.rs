@@ -9,7 +9,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
     grid::run(
         request,
-        &Environment { compiled: &compiled, log, interrupt: None, capture: None, progress: &progress },
+        &Environment { compiled: &compiled, log, interrupt: None, capture: None, peers: None, progress: &progress },
     )
 }
 

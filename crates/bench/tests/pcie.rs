@@ -18,6 +18,7 @@ fn latency(nic: &str, mode: &str, sizes: &[u64], overrides: &[&str]) -> Result<R
         log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
         capture: None,
+        peers: None,
         progress: &|_, _| {},
     };
     run(&Request::from_json(&request.to_string())?, &environment)

@@ -13,6 +13,7 @@ fn measured(request: &Request) -> Result<Report, Error> {
             log: Arc::new(|_| {}),
             interrupt: None,
             capture: None,
+            peers: None,
             progress: &|_, _| {},
         },
     )

@@ -20,6 +20,7 @@ fn a_benchmark_hands_over_its_first_point() {
         log: Arc::new(|_| {}),
         interrupt: None,
         capture: None,
+        peers: None,
         progress: &|_, _| {},
     };
     for (mode, by) in [("rdma", Starter::Host), ("portals4", Starter::Trigger)] {

@@ -25,6 +25,7 @@ fn latency(topology: &str, sizes: &[u64], overrides: &[&str]) -> Result<Report, 
         log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
         capture: None,
+        peers: None,
         progress: &|_, _| {},
     };
     run(&request, &environment)

@@ -22,6 +22,7 @@ fn latency_ns(card: &str, mode: &str, topology: &str) -> f64 {
         log: Arc::new(|line| panic!("nothing prints: {line}")),
         interrupt: None,
         capture: None,
+        peers: None,
         progress: &|_, _| {},
     };
     run(&Request::from_json(&request.to_string()).unwrap(), &environment).unwrap().rows[0].latency_ns.unwrap()

@@ -20,6 +20,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
             log: Arc::new(|line| panic!("nothing prints: {line}")),
             interrupt: None,
             capture: None,
+            peers: None,
             progress: &|_, _| {},
         },
     )

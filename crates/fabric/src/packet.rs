@@ -2,6 +2,8 @@
 
 use crate::{Parcel, Pause, Transit};
 use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// The most bytes of header a packet carries.
@@ -67,6 +69,33 @@ impl HeaderBytes {
     }
 }
 
+impl Serialize for HeaderBytes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(self.as_slice())
+    }
+}
+
+impl<'de> Deserialize<'de> for HeaderBytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<HeaderBytes, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = HeaderBytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{HEADER_CAPACITY} bytes at most")
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<HeaderBytes, E> {
+                match bytes.len() {
+                    0..=HEADER_CAPACITY => Ok(HeaderBytes::new(bytes)),
+                    length => Err(E::invalid_length(length, &self)),
+                }
+            }
+        }
+        from.deserialize_bytes(Bytes)
+    }
+}
+
 impl fmt::Debug for HeaderBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HeaderBytes({:02x?})", self.as_slice())
@@ -74,7 +103,7 @@ impl fmt::Debug for HeaderBytes {
 }
 
 /// The flow control of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Channel {
     /// The virtual channel of this number: it takes a slot of that channel's buffer on every link, and a credit for it, so
     /// it waits for no slot of another channel.
@@ -86,7 +115,7 @@ pub enum Channel {
 
 /// The label on a packet: its route, for the network, and its name in records. A card that receives it reads none of
 /// this, but the bytes of the header, which hold all that it needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
     /// The node it is for.
     pub destination: NodeId,
@@ -97,7 +126,7 @@ pub struct Label {
 }
 
 /// A packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Packet {
     /// Its route and its name.
     pub label: Label,
@@ -125,7 +154,7 @@ impl Packet {
 
 /// The symbols that pass over a wire. Units on it are credits: a packet buffer slot is free again at the end
 /// that sent one.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Symbol {
     /// A packet, whole.
     Packet(Parcel),

@@ -2,6 +2,7 @@
 //! end to end.
 
 use crate::Packet;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -70,6 +71,18 @@ impl Drop for Parcel {
                 pool.push(pooled);
             }
         });
+    }
+}
+
+impl Serialize for Parcel {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Parcel {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Parcel, D::Error> {
+        Packet::deserialize(from).map(Parcel::new)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::{Channel, Packet, Parcel};
 use nicety_types::{Account, Duration, Flight, MessageId, NodeId, Path, Stage, Time};
+use serde::{Deserialize, Serialize};
 
 /// The times of a packet's first and last byte at some point.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ impl Span {
 }
 
 /// A packet in flight through switches.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Transit {
     /// The node it is for.
     pub destination: NodeId,
@@ -81,7 +82,7 @@ impl Transit {
 
 /// The stages of the time in the network: a path up to its first link, shared by packets that follow each
 /// other, and the time after it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Trace {
     before: Path,
     at: Time,

@@ -1,12 +1,13 @@
 //! When operations began and ended, and what a rank spends its time with by that.
 
 use crate::schedule::{Kind, Rank};
+use serde::{Deserialize, Serialize};
 
 const NEVER: u64 = u64::MAX;
 
 /// The beginning and the end of operations, in picoseconds, by their numbers. A receive that waited for its message begins when
 /// that was sent: before, there was nothing to be received.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spans(Vec<(u64, u64)>);
 
 /// The time of a rank, in picoseconds.

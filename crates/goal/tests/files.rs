@@ -39,6 +39,7 @@ fn with<R>(interrupted: bool, act: impl FnOnce(&Environment<'_>) -> R) -> R {
         log: Arc::new(|_| ()),
         interrupt: Some(flag),
         capture: None,
+        peers: None,
         progress: &|_, _| (),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::schedules::{cases, matching, messages, read};
 use nicety::spin::SpinSpec;
-use nicety::{ClusterConfig, Error, HandlerNames, Handlers, Topology, cards as specs};
+use nicety::{ClusterConfig, Error, HandlerNames, Handlers, Spread, Topology, cards as specs};
 use nicety_goal::cards::{self, Failure, Finished};
 use nicety_goal::generate::{Pattern, Shape, generate};
 use nicety_goal::loggops::{self, Rules};
@@ -36,7 +36,8 @@ fn run_on(
     let spec = card.spec.of::<SpinSpec>().unwrap();
     let handlers = Handlers::load(MATCHING, &HandlerNames::default(), &spec.hpu).unwrap();
     let config = ClusterConfig { topology, ..ClusterConfig::new(schedule.ranks(), card.clone()) };
-    cards::run_by(&Arc::new(schedule.clone()), config, by_card.then_some(&handlers), threads, go_on)
+    let spread = Spread::threads(threads as usize);
+    cards::run_by(&Arc::new(schedule.clone()), config, by_card.then_some(&handlers), &spread, go_on)
 }
 
 /// By the card alone.

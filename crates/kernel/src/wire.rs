@@ -8,6 +8,7 @@ use crate::shard::{Arrival, Arrivals, TaskRef, UNIT};
 use crate::sim::Sim;
 use crate::units::{Expected, Happened, Unit};
 use nicety_types::{Duration, LinkId, NodeId, Time};
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,7 +18,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// A message in flight to another shard.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Envelope<M> {
     /// The wire.
     pub link: LinkId,

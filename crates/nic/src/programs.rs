@@ -3,7 +3,7 @@
 use nicety_hpu::printable_line;
 use nicety_types::{NodeId, Time};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub const LINES_KEPT: u64 = 1000;
 
 /// Lines that a handler printed at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// Time.
     pub time: Time,
@@ -42,7 +42,7 @@ impl fmt::Display for LogLine {
 }
 
 /// A message to a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Logged {
     /// Output of a handler.
     Line(LogLine),

@@ -1,7 +1,7 @@
 //! The environment of a benchmark or an application, and the identification of cards in reports.
 
 use crate::cards::Card;
-use crate::{Capture, Log};
+use crate::{Capture, Error, Log, Peers, Spread};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub struct Environment<'e> {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Takes the packets of links, of all runs.
     pub capture: Option<Capture>,
+    /// The other processes of the command, if there are any: what can be spread over them is.
+    pub peers: Option<Peers>,
     /// Called before the first row and after each with the number of rows done and their total.
     pub progress: &'e dyn Fn(usize, usize),
 }
@@ -31,6 +33,23 @@ impl Environment<'_> {
     /// The capture for a run, with this as its label.
     pub fn capture_of(&self, label: impl fmt::Display) -> Option<Capture> {
         self.capture.as_ref().map(|capture| capture.labelled(label.to_string()))
+    }
+
+    /// How a run in so many threads is spread, where it can be: over the processes, if there are several.
+    ///
+    /// # Errors
+    /// There are several threads or a capture in each of several processes.
+    pub fn spread(&self, threads: u32) -> Result<Spread, Error> {
+        let peers = self.peers.clone();
+        if peers.is_some() {
+            let other = if threads > 1 { Some("--threads") } else { self.capture.as_ref().map(|_| "--capture") };
+            if let Some(option) = other {
+                return Err(Error::Input(format!(
+                    "{option}: not in several processes, of which each has a part of the hosts; leave it or mpiexec out"
+                )));
+            }
+        }
+        Ok(Spread { threads: threads as usize, peers })
     }
 }
 

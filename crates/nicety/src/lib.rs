@@ -43,6 +43,7 @@ pub mod faults;
 pub mod flow;
 mod host;
 pub mod options;
+mod peers;
 pub mod record;
 pub mod report;
 pub mod sources;
@@ -50,7 +51,7 @@ pub mod sources;
 pub use capture::{Capture, CapturedRun};
 pub use cluster::{
     Allowed, Cluster, ClusterConfig, Failure, LargeCluster, NetworkStatistics, NodeReport, Noise,
-    PortStatistics, Run, SwitchStatistics, Topology, in_threads,
+    PortStatistics, Run, SwitchStatistics, Spread, Topology, in_parts,
 };
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};
@@ -81,6 +82,7 @@ pub use nicety_nic::{
     RefusedCommand, apenet, ethernet, nfp, qnix, spin,
 };
 pub use nicety_portals as portals;
+pub use peers::{Connected, Exchange, Outcome, Peers};
 pub use nicety_types::{Duration, NodeId, Time};
 
 /// The version of nicety.

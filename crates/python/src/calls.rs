@@ -2,6 +2,7 @@
 
 use crate::capture;
 use crate::errors::{broken, guarded};
+use crate::peers;
 use crate::tables::Recording;
 use nicety::{Compiled, Environment};
 use nicety::{Error, LargeCluster, Logged, cards};
@@ -219,13 +220,16 @@ pub fn measure<R: Serialize + Send + 'static>(
     let (tell, told) = channel();
     // Python's lock is released during the wait, so this must be shareable.
     let told = Mutex::new(told);
-    let (stop, capture) = (interrupt.clone(), capture::current());
+    let (stop, capture, peers) = (interrupt.clone(), capture::current(), peers::current());
+    // The first process tells what handlers do.
+    let is_first = peers.as_ref().is_none_or(|peers| peers.number() == 0);
     let worker = std::thread::spawn(move || {
         let environment = Environment {
             compiled: &elfs,
-            log: Arc::new(print_line),
+            log: if is_first { Arc::new(print_line) } else { Arc::new(|_| ()) },
             interrupt: Some(stop),
             capture,
+            peers,
             // After an interrupt there is no receiver.
             progress: &|done, total| {
                 let _ = tell.send((done, total));

@@ -10,6 +10,7 @@ mod errors;
 mod goal;
 mod grid;
 mod interfaces;
+mod peers;
 mod processes;
 mod program;
 mod sockets;
@@ -61,6 +62,8 @@ mod _native {
     use crate::grid::{grid_bench, torus_bench};
     #[pymodule_export]
     use crate::interfaces::{fairness_bench, registration_bench};
+    #[pymodule_export]
+    use crate::peers::Peers;
     #[pymodule_export]
     use crate::processes::{
         pcsa_bench, pcsa_count, pcsa_count_plan, pcsa_plan, tsp_lengths, tsp_plan, tsp_run,

@@ -9,6 +9,7 @@
 //! and no stages; nor have paths that continue from it.
 
 use crate::{Duration, Stage, Time};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl Account for Path {
 type Totals = Vec<(Stage, Duration)>;
 
 /// The stages of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Parts {
     /// Not recorded.
     Unknown,
@@ -76,6 +77,18 @@ impl Shared {
     }
 }
 
+impl Serialize for Shared {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.get().serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shared {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Shared, D::Error> {
+        Totals::deserialize(from).map(|totals| Shared::new(&totals))
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         // The last one gives the memory back; a thread that is ending has no pool any more.
@@ -91,7 +104,7 @@ impl Drop for Shared {
 }
 
 /// A partition of the time from `origin` to `at` into stages, in picoseconds. Cheap to clone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
     origin: Time,
     at: Time,

@@ -3,6 +3,8 @@
 //! Buffers are recycled through a bounded pool of the thread, so that a run in steady state allocates nothing
 //! for a packet.
 
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
@@ -127,8 +129,32 @@ impl fmt::Debug for Buffer {
     }
 }
 
+impl Serialize for Buffer {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Buffer {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Buffer, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Buffer;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Buffer, E> {
+                Ok(Buffer::copy_of(bytes))
+            }
+        }
+        from.deserialize_bytes(Bytes)
+    }
+}
+
 /// A part of a payload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Segment {
     /// Bytes that exist.
     Real(Buffer),
@@ -165,7 +191,7 @@ impl std::error::Error for PhantomRead {}
 
 /// The payload of a packet: no, one or several segments. The usual single segment costs no list. A clone shares the
 /// bytes, until one of both is written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     first: Option<Segment>,
     rest: Vec<Segment>,

@@ -1,12 +1,14 @@
 //! Stages: the parts that the time of a message is made of.
 //!
-//! A stage is declared once, where the part of the host, network or card is that spends it, and is known by its
-//! declaration: two stages of the same name are two. What every node has, its host and its link, is declared here;
-//! a design of cards [declares](crate::stages) its own.
+//! A stage is declared where the part of the host, network or card is that spends it, and is known by its name and
+//! place, so that it is the same in every process of a run. What every node has, its host and its link, is declared
+//! here; a design of cards [declares](crate::stages) its own.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::fmt;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 /// A stage's declaration.
 #[derive(Debug)]
@@ -32,14 +34,14 @@ impl Stage {
         self.0.name
     }
 
-    fn order(self) -> (u16, &'static str, usize) {
-        (self.0.place, self.0.name, ptr::from_ref(self.0).addr())
+    fn order(self) -> (u16, &'static str) {
+        (self.0.place, self.0.name)
     }
 }
 
 impl PartialEq for Stage {
     fn eq(&self, other: &Stage) -> bool {
-        ptr::eq(self.0, other.0)
+        ptr::eq(self.0, other.0) || self.order() == other.order()
     }
 }
 
@@ -54,6 +56,29 @@ impl Ord for Stage {
 impl PartialOrd for Stage {
     fn partial_cmp(&self, other: &Stage) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+impl Serialize for Stage {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.order().serialize(to)
+    }
+}
+
+/// The declarations of stages that came from other processes: as many as there are stages, and as long as they.
+static CAME: Mutex<Vec<&'static DeclaredStage>> = Mutex::new(Vec::new());
+
+impl<'de> Deserialize<'de> for Stage {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Stage, D::Error> {
+        let (place, name) = <(u16, &str)>::deserialize(from)?;
+        let mut came = CAME.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = came.iter().find(|known| known.place == place && known.name == name).copied();
+        let declared = known.unwrap_or_else(|| {
+            let new = Box::leak(Box::new(DeclaredStage { name: String::from(name).leak(), place }));
+            came.push(new);
+            new
+        });
+        Ok(Stage(declared))
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::faults::Place;
 use nicety_types::{Duration, Gap, Time};
+use serde::{Deserialize, Serialize};
 
 /// Bytes whose time on the wire is a quantum: 512 bits.
 const QUANTUM: u64 = 64;
@@ -13,7 +14,7 @@ const QUANTUM: u64 = 64;
 const REPEATS: u32 = 16;
 
 /// What a pause frame says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pause {
     /// Send nothing for so many quanta.
     For(u16),

@@ -19,10 +19,11 @@ use crate::check::{Cycle, find_cycle, named};
 use crate::loggops::{Counts, Stuck};
 use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
-use nicety::{Cluster, ClusterConfig, Error, Handlers, in_threads};
+use nicety::{Cluster, ClusterConfig, Error, Handlers, Spread, in_parts};
 use nicety_types::Stage;
 use offload::{CardMessages, LONGEST};
 use rank::{Running, State};
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -69,11 +70,11 @@ pub fn run(
     threads: u32,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
-    run_by(schedule, config, None, threads, go_on)
+    run_by(schedule, config, None, &Spread::threads(threads as usize), go_on)
 }
 
 /// The same, with messages executed by these handlers on the cards, those of `matching.c`, where there are some, and not by the
-/// design's library on the hosts.
+/// design's library on the hosts; spread over threads or processes.
 ///
 /// # Errors
 /// As [`run`]; the cards have no handlers, or a message is longer than handlers can count.
@@ -81,7 +82,7 @@ pub fn run_by(
     schedule: &Arc<Schedule>,
     config: ClusterConfig,
     handlers: Option<&Handlers>,
-    threads: u32,
+    spread: &Spread,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Finished, Failure> {
     if let Some(cycle) = find_cycle(schedule) {
@@ -91,7 +92,7 @@ pub fn run_by(
         check_lengths(schedule)?;
     }
     let config = ClusterConfig { nodes: schedule.ranks(), ..config };
-    let parts = in_threads(&config, threads as usize, go_on, |cluster, tell| {
+    let parts = in_parts(&config, spread, go_on, |cluster, tell| {
         run_part(schedule, cluster, handlers, tell)
     })?;
     let (mut events, mut ended, mut states) = (0, Ok(()), Vec::with_capacity(schedule.ranks() as usize));
@@ -106,7 +107,7 @@ pub fn run_by(
     if (left.is_some() || ended.is_err())
         && let Some(dropped) = states.iter_mut().find_map(|state| state.dropped.take())
     {
-        return Err(Failure::Run(dropped));
+        return Err(Failure::Run(Error::Program(dropped)));
     }
     match (left, ended) {
         (None, Ok(())) => Ok(finished(schedule, states, events, config.breakdown)?),
@@ -117,6 +118,7 @@ pub fn run_by(
 }
 
 /// What came of the ranks of a part of a cluster, in their order.
+#[derive(Serialize, Deserialize)]
 struct Part {
     /// Events, or the text of a deadlock of the whole cluster.
     outcome: Result<u64, String>,

@@ -262,7 +262,7 @@ impl CardMessages {
     }
 
     /// Why the card has dropped a message that came before its receive, if it has: nothing can come of the run then.
-    pub(super) fn dropped(&self) -> Option<Error> {
+    pub(super) fn dropped(&self) -> Option<String> {
         let card = self.portals.card();
         let (statistics, spec) = (card.statistics(), card.spec());
         let first = statistics.first_dropped()?;
@@ -284,10 +284,10 @@ impl CardMessages {
             ),
             _ => return None,
         };
-        Some(Error::Program(format!(
+        Some(format!(
             "a message from rank {}, tag {}, came before its receive and is lost: {why}",
             first.source.0, first.match_bits as u32
-        )))
+        ))
     }
 }
 

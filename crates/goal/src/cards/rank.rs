@@ -7,6 +7,7 @@ use crate::spans::Spans;
 use nicety::{Buffer, Duration, Error, Host, Later, PendingRecv, Tasks};
 use nicety_types::Path;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -41,6 +42,7 @@ pub(super) struct Running {
 }
 
 /// What came of a rank.
+#[derive(Serialize, Deserialize)]
 pub(super) struct State {
     /// When its operations began and ended, by their numbers.
     pub(super) spans: Spans,
@@ -49,7 +51,7 @@ pub(super) struct State {
     /// The path to the end of all, if that has come.
     pub(super) path: Option<Path>,
     /// The first message that its card has dropped.
-    pub(super) dropped: Option<Error>,
+    pub(super) dropped: Option<String>,
 }
 
 impl State {
@@ -156,7 +158,7 @@ impl Running {
                 .card
                 .get()
                 .and_then(|card| card.dropped())
-                .map(|error| error.inside(&format!("rank {}", self.rank))),
+                .map(|text| format!("rank {}: {text}", self.rank)),
         }
     }
 

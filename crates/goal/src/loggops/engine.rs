@@ -9,8 +9,10 @@ use super::radix::Radix;
 use crate::schedule::{Kind, Op, Schedule};
 use crate::spans::Spans;
 use nicety_kernel::prefetch;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::iter::Sum;
 
 /// Where events wait until they happen.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ pub(super) enum Agenda {
 }
 
 /// Counts of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Operations that were executed.
     pub operations: u64,
@@ -30,6 +32,16 @@ pub struct Counts {
     pub messages: u64,
     /// Events that were taken from a queue, and entries of queues of messages that were looked at.
     pub steps: u64,
+}
+
+impl Sum for Counts {
+    fn sum<I: Iterator<Item = Counts>>(counts: I) -> Counts {
+        counts.fold(Counts::default(), |sum, counts| Counts {
+            operations: sum.operations + counts.operations,
+            messages: sum.messages + counts.messages,
+            steps: sum.steps + counts.steps,
+        })
+    }
 }
 
 /// What all shards of a run have in common.
@@ -141,6 +153,11 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let roots = (0..).zip(self.schedule.rank(host).ops).filter(|(_, op)| op.dependencies == 0);
         self.freed.extend(roots.map(|(number, _)| (host, number, 0)));
         self.release(0);
+    }
+
+    /// Whether all operations of its hosts were executed.
+    pub(super) fn is_over(&self) -> bool {
+        self.counts.operations == self.remaining.len() as u64
     }
 
     /// Counts of the run so far.

@@ -1,11 +1,12 @@
 //! Events, and queues of them.
 
 use nicety_kernel::prefetch;
+use serde::{Deserialize, Serialize};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 /// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
     /// An operation of the host can start.
     Send,
@@ -26,7 +27,7 @@ pub(super) enum What {
 /// By nicety's own rules it is the time, then when the event's cause happened, then the host that caused it and that host's
 /// count of what it has caused: nothing that depends on how hosts are spread over threads. By those of LogGOPSim `born` is a
 /// count over all hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Key {
     pub(super) time: u64,
     pub(super) born: u64,
@@ -35,7 +36,7 @@ pub(super) struct Key {
     pub(super) count: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Event {
     pub(super) key: Key,
     /// Bytes, or nanoseconds.

@@ -39,6 +39,7 @@ use crate::schedule::Schedule;
 use crate::spans::Spans;
 use costs::Costs;
 use engine::{Agenda, Shard, World};
+use nicety::{Error, Peers};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -130,6 +131,26 @@ pub fn run_with_noise(
     }
 }
 
+/// As [`run_with_noise`], in these processes, of which each has a block of the hosts. The result is the same, in all of
+/// them. None where it has to be run as a whole: there are too few hosts, or no [latency](has_threads), or it has failed.
+///
+/// # Errors
+/// The run was interrupted; the other processes are out of reach.
+pub fn run_in_processes(
+    schedule: &Schedule,
+    parameters: &Parameters,
+    noise: Option<&Noise>,
+    peers: &Peers,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Finished>, Error> {
+    let mut world = World::new(schedule, Costs::own(parameters), peers.count() as u32);
+    world.noise = noise;
+    if !has_threads(parameters, Rules::Own) || world.shards() as usize != peers.count() {
+        return Ok(None);
+    }
+    windows::run_in_processes(&world, peers, go_on)
+}
+
 /// As [`run`] by nicety's own rules; also says when each operation began and ended: a send from when it has its CPU and
 /// interface, a receive from when it is posted.
 ///
@@ -189,11 +210,7 @@ fn finished<const COMPAT: bool>(shards: &[Shard<'_, COMPAT>]) -> Result<Finished
         return Err(Failure::Endless(rank, op));
     }
     let schedule = shards[0].schedule;
-    let counts = shards.iter().map(Shard::counts).fold(Counts::default(), |sum, counts| Counts {
-        operations: sum.operations + counts.operations,
-        messages: sum.messages + counts.messages,
-        steps: sum.steps + counts.steps,
-    });
+    let counts = shards.iter().map(Shard::counts).sum::<Counts>();
     let is_over = counts.operations == schedule.ops().len() as u64;
     // LogGOPSim is silent about operations that wait for each other.
     if !COMPAT

@@ -1,13 +1,15 @@
-//! Windows of time, in one thread or in several.
+//! Windows of time, in one thread or in several, or in several processes.
 //!
-//! Each thread has a block of hosts. All agree on the next window in which something happens, carry out what does, and
+//! Each thread or process has a block of hosts. All agree on the next window in which something happens, carry out what does, and
 //! leave in mailboxes what the others' hosts receive: that comes in a later window, for windows are no longer than a
 //! message takes. Nothing is shared within a window.
 
-use super::engine::{Agenda, Shard, World};
+use super::engine::{Agenda, Counts, Shard, World};
 use super::event::Event;
+use super::host::Host;
 use super::radix::Radix;
 use super::{Failure, Finished, LOOK_EVERY, finished};
+use nicety::{Error, Outcome, Peers};
 use nicety_kernel::{Parts, Threads};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -17,6 +19,7 @@ const NEVER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
 /// What threads have in common.
+#[derive(Default)]
 struct Shared {
     stops: AtomicBool,
     operations: AtomicU64,
@@ -25,7 +28,7 @@ struct Shared {
 /// Runs a schedule in a thread for each shard, of which the caller's is one.
 pub(super) fn run(world: &World<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Finished, Failure> {
     let width = world.costs.lookahead(world.schedule);
-    let shared = Shared { stops: AtomicBool::new(false), operations: AtomicU64::new(0) };
+    let shared = Shared::default();
     let mut connected = Threads::connected(world.shards() as usize).into_iter();
     let first = connected.next().expect("there is one at least");
     let made = thread::scope(|scope| {
@@ -46,9 +49,39 @@ pub(super) fn run(world: &World<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Resu
     if shared.stops.into_inner() && !is_endless { Err(Failure::Interrupted) } else { finished(&made) }
 }
 
+/// The same in several processes, as many as there are shards, to which the result is given; nothing where the run has failed.
+pub(super) fn run_in_processes(
+    world: &World<'_>,
+    peers: &Peers,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Finished>, Error> {
+    let width = world.costs.lookahead(world.schedule);
+    let outcome = peers.run(|connected| {
+        let shared = Shared::default();
+        let shard = run_shard(world, connected, width, &shared, &mut |done| {
+            go_on(done.saturating_mul(peers.count() as u64))
+        });
+        if shard.endless.is_some() || !shard.is_over() {
+            // Whoever has a cause to stop has said so.
+            let stops = shared.stops.into_inner() && shard.endless.is_none();
+            return Err(if stops { Error::Interrupted } else { Error::Program("it is not over".to_owned()) });
+        }
+        let finish_ps: Vec<u64> = shard.hosts.iter().map(Host::finish).collect();
+        Ok((finish_ps, shard.counts()))
+    })?;
+    match outcome {
+        Outcome::Ended(shards) => {
+            let (finish_ps, counts): (Vec<_>, Vec<Counts>) = shards.into_iter().unzip();
+            Ok(Some(Finished { finish_ps: finish_ps.concat(), counts: counts.into_iter().sum() }))
+        }
+        Outcome::Failed => Ok(None),
+        Outcome::Interrupted => Err(Error::Interrupted),
+    }
+}
+
 fn run_shard<'s>(
     world: &World<'s>,
-    mut threads: Threads<Event>,
+    mut threads: impl Parts<Event>,
     width: u64,
     shared: &Shared,
     go_on: &mut dyn FnMut(u64) -> bool,
@@ -110,7 +143,7 @@ fn run_shard<'s>(
 /// happens any more, or a run is to stop: all threads find the same.
 fn exchange(
     shard: &mut Shard<'_, false>,
-    threads: &mut Threads<Event>,
+    threads: &mut impl Parts<Event>,
     incoming: &mut Vec<Event>,
     stops: bool,
     width: u64,

@@ -215,7 +215,7 @@ impl Outcome {
 /// name is in the error.
 pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let parameters = request.parameters.parameters()?;
-    let threads = request.threads.number()?;
+    let spread = environment.spread(request.threads.number()?)?;
     let loaded = nicety::cards::load_distinct(&request.nics, &request.cards.overrides, "spin-discrete")?;
     if let Some((name, _)) = loaded.iter().find(|(name, _)| name == LOGGOPS) {
         return Err(Error::Input(format!("a card is called {name}; give it another name in its file")));
@@ -233,13 +233,13 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     }
     let with_loggops = request.network == Some(Network::Loggops);
     let (runs, each) = (runs_on.len() as u64 + u64::from(with_loggops), schedule.ops().len() as u64);
-    let tell_run = |run: u64, done: u64| tell(environment, run * each + done, runs * each);
+    let tell_run = |run: u64, done: u64| tell(environment, run * each + done.min(each), runs * each);
     let manifest = request.cards.manifest(&loaded, runs_on[0].2.topology, &modes);
     let mut outcomes: Vec<(String, Option<Mode>, Outcome)> = Vec::new();
     for (label, mode, config, handlers) in runs_on {
         let number = outcomes.len() as u64;
         let finished =
-            cards::run_by(&schedule, config, handlers.as_ref(), threads, &mut |done| tell_run(number, done))
+            cards::run_by(&schedule, config, handlers.as_ref(), &spread, &mut |done| tell_run(number, done))
                 .map_err(|failure| failed(failure, &request.file, &schedule).inside(&label))?;
         let path = finished.stages.as_ref().map(|path| stages::of(path, &finished.finish_ps));
         let outcome = Outcome::of(&schedule, finished.finish_ps, &finished.spans);

@@ -183,16 +183,24 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     };
     let (schedule, _) = file::read(&request.file, labels, &mut |_, _| goes_on(environment))?;
     let total = schedule.ops().len() as u64;
-    let threads = request.threads.number()?;
+    let spread = environment.spread(request.threads.number()?)?;
+    let threads = spread.threads as u32;
     let threads = if loggops::has_threads(&parameters, rules) { threads } else { 1 };
     let noise = request.cards.loggops_noise(schedule.ranks())?;
     if noise.is_some() && rules == Rules::LogGopSim {
         return Err(Error::Input("noise: this is by nicety's own rules; leave compat out".to_owned()));
     }
     let tell = &mut |done| tell(environment, done, total);
-    let finished = match &noise {
-        None => loggops::run_in_threads(&schedule, &parameters, rules, threads, tell),
-        Some(_) => loggops::run_with_noise(&schedule, &parameters, noise.as_ref(), threads, tell),
+    let in_processes = match &spread.peers {
+        Some(peers) if rules == Rules::Own => {
+            loggops::run_in_processes(&schedule, &parameters, noise.as_ref(), peers, tell)?
+        }
+        _ => None,
+    };
+    let finished = match (in_processes, &noise) {
+        (Some(finished), _) => Ok(finished),
+        (None, None) => loggops::run_in_threads(&schedule, &parameters, rules, threads, tell),
+        (None, Some(_)) => loggops::run_with_noise(&schedule, &parameters, noise.as_ref(), threads, tell),
     }
     .map_err(|failure| match (failure, &noise) {
         (Failure::Endless(rank, op), Some(_)) => {
@@ -214,7 +222,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
 }
 
 fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    let threads = request.threads.number()?;
+    let spread = environment.spread(request.threads.number()?)?;
     let named: Vec<String> = request.nic.iter().cloned().collect();
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
@@ -226,9 +234,9 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
     let handlers = mode.handlers((nic, card), environment.compiled)?;
     let manifest = request.cards.manifest(&loaded, config.topology, &[mode]);
     let total = schedule.ops().len() as u64;
-    let threads = if config.capture.is_some() { 1 } else { threads.min(config.nodes) };
+    let threads = if config.capture.is_some() { 1 } else { (spread.threads as u32).min(config.nodes) };
     let tell = &mut |done| tell(environment, done, total);
-    let finished = cards::run_by(&schedule, config, handlers.as_ref(), threads, tell)
+    let finished = cards::run_by(&schedule, config, handlers.as_ref(), &spread, tell)
         .map_err(|failure| failed(failure, &request.file, &schedule))?;
     let of = |part: fn(&Shares) -> u64| {
         Some(finished.shares(&schedule).iter().map(|shares| Ns { ps: part(shares) }).collect())

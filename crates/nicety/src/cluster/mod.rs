@@ -4,22 +4,22 @@
 //! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
 //! - `pauses.rs`: when a run looks whether to go on.
-//! - `threads.rs`: a run in several threads.
+//! - `parts.rs`: a run in several threads or processes.
 //! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
 //!   refused, and failures that were not allowed.
 
 mod machine;
 mod mix;
 mod noise;
+mod parts;
 mod pauses;
 mod refusals;
-mod threads;
 mod undelivered;
 mod verdict;
 
 pub use machine::LargeCluster;
 pub use noise::Noise;
-pub use threads::in_threads;
+pub use parts::{Spread, in_parts};
 pub(crate) use verdict::failures;
 pub use verdict::{Allowed, Failure};
 

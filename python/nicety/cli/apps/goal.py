@@ -27,6 +27,7 @@ _Schedule = Annotated[Path, typer.Argument(metavar="FILE", help="A schedule, as 
 def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json = False, **given: Any) -> None:
     from nicety.cli.files import Files
     from nicety.cli.output import note, print_json
+    from nicety.cli.processes import processes
     from nicety.cli.progress import progress
     from nicety.goal import finish_table, run_schedule, schedule_text
     from nicety.shared.files import write_whole
@@ -34,7 +35,7 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
 
     files = Files(csv=csv, arrow=arrow)
     files.check()
-    with progress("reading") as bar, _interruptible(file, bar, as_json=as_json):
+    with processes(spread=True), progress("reading") as bar, _interruptible(file, bar, as_json=as_json):
         tell = partial(bar.advance, description="running (thousandths)")
         report = run_schedule(file, progress=tell, **given)
     if csv is not None:
@@ -73,7 +74,7 @@ def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
 def _compare(file: _Schedule, *, output: Output, **given: Any) -> None:
     from nicety.goal import compare_figure, compare_schedule, compare_text
 
-    output.of(partial(compare_schedule, file, **given), compare_text, compare_figure)
+    output.of(partial(compare_schedule, file, **given), compare_text, compare_figure, spread=True)
 
 
 @goal.command("info")

@@ -31,13 +31,22 @@ class Output:
         """The file for a timeline, and the unit of its ticks."""
         return {"trace": self.files.trace, "trace_scale": self.files.scale}
 
-    def of(self, run: Callable[..., _R], text: Callable[..., str], figure: Callable[..., Figure], **shown: bool) -> _R:
+    def of(
+        self,
+        run: Callable[..., _R],
+        text: Callable[..., str],
+        figure: Callable[..., Figure],
+        *,
+        spread: bool = False,
+        **shown: bool,
+    ) -> _R:
         """Run a benchmark, write its files, and print it.
 
         Args:
             run: measures, given a function that it tells its `progress`.
             text: makes the report a text.
             figure: makes it a picture.
+            spread: whether it is spread over the processes of the command, where MPI has started several.
             shown: what of it is shown, for both.
 
         Raises:
@@ -47,11 +56,16 @@ class Output:
         import warnings
 
         from nicety.cli.output import note, print_json, with_report
+        from nicety.cli.processes import processes
         from nicety.cli.progress import progress
         from nicety.show.traces import RecordingWarning
 
         self.files.check()
-        with warnings.catch_warnings(record=True) as warned, progress("preparing") as bar:
+        with (
+            processes(spread=spread, what="this benchmark"),
+            warnings.catch_warnings(record=True) as warned,
+            progress("preparing") as bar,
+        ):
             warnings.simplefilter("always", RecordingWarning)
             report, failed = with_report(run, progress=lambda done, total: bar.advance(done, total, "measuring"))
         for warning in warned:

@@ -1,0 +1,263 @@
+//! The processes of a run, which something has started together on one machine or on several, such as MPI.
+//!
+//! All run the same command, and meet in rounds, in which each tells every other something: between two windows of virtual
+//! time, what happens in the other's part; at the end of a part, what came of it; at the end of the command, its status.
+//! Whoever ends early is found out by the others in their next round, so that none waits for it.
+
+use crate::Error;
+use nicety_kernel::Parts;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::fmt;
+use std::iter;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How bytes pass between processes.
+pub trait Exchange: Send + Sync {
+    /// Gives each process its bytes, and waits until all have done so. What each has given to this one. Both by number;
+    /// a process gives itself nothing.
+    ///
+    /// # Errors
+    /// The others cannot be reached, or the wait was interrupted.
+    fn exchange(&self, bytes: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error>;
+}
+
+/// This process among those of a run; clones are the same.
+#[derive(Clone)]
+pub struct Peers(Arc<Own>);
+
+struct Own {
+    number: usize,
+    count: usize,
+    exchange: Box<dyn Exchange>,
+    /// Whether one has left: there are no more rounds.
+    is_over: AtomicBool,
+}
+
+/// What a process says in a round, before the bytes that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Said {
+    /// A part has come to the end of a window; its messages follow.
+    Met(u64),
+    /// A part has ended; its result follows.
+    Ended,
+    /// A part has failed, or was interrupted.
+    Failed,
+    Interrupted,
+    /// The command has ended, with this status.
+    Left(u8),
+}
+
+/// What became of the parts of a run, to all processes alike.
+pub enum Outcome<T> {
+    /// All results, by process.
+    Ended(Vec<T>),
+    /// One has failed. Its error is not told, as it has seen a part only.
+    Failed,
+    /// One was interrupted.
+    Interrupted,
+}
+
+/// What ends the rounds of a part before its result is told.
+enum Cut {
+    Failed,
+    Interrupted,
+    Broken(Error),
+}
+
+impl Peers {
+    /// Process `number` of `count`.
+    ///
+    /// # Panics
+    /// When there is no such process.
+    pub fn new(number: usize, count: usize, exchange: Box<dyn Exchange>) -> Peers {
+        assert!(number < count, "process {number} of {count}");
+        Peers(Arc::new(Own { number, count, exchange, is_over: AtomicBool::new(false) }))
+    }
+
+    /// The number of this process.
+    pub fn number(&self) -> usize {
+        self.0.number
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.count
+    }
+
+    /// Whether one has left before its time: it has an error of its own to tell.
+    pub fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Runs this process's part of something that all of them run. `body` is given its connection to the others.
+    ///
+    /// # Errors
+    /// The others cannot be reached; one of them has left, or is of another version.
+    pub fn run<M, T>(
+        &self,
+        body: impl FnOnce(Connected<M>) -> Result<T, Error>,
+    ) -> Result<Outcome<T>, Error>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let cut = Rc::default();
+        let connected = Connected {
+            peers: self.clone(),
+            cut: Rc::clone(&cut),
+            words: vec![0; self.count()],
+            messages: PhantomData,
+        };
+        let result = body(connected);
+        match cut.borrow_mut().take() {
+            None => {}
+            Some(Cut::Failed) => return Ok(Outcome::Failed),
+            Some(Cut::Interrupted) => return Ok(Outcome::Interrupted),
+            Some(Cut::Broken(error)) => return Err(error),
+        }
+        let (own, bytes) = match &result {
+            Ok(result) => (Said::Ended, encoded(result)),
+            Err(Error::Interrupted) => (Said::Interrupted, Vec::new()),
+            Err(_) => (Said::Failed, Vec::new()),
+        };
+        let heard = self.say(own, iter::repeat_n(bytes, self.count()))?;
+        match cut_of(heard.iter().map(|(said, _)| *said)) {
+            Some(Cut::Failed) => return Ok(Outcome::Failed),
+            Some(Cut::Interrupted) => return Ok(Outcome::Interrupted),
+            Some(Cut::Broken(error)) => return Err(error),
+            None => {}
+        }
+        let mut own = result.ok();
+        let of = |(number, (_, bytes)): (usize, (Said, Vec<u8>))| {
+            if number == self.number() { Ok(own.take().expect("it has ended")) } else { self.decoded(number, &bytes) }
+        };
+        heard.into_iter().enumerate().map(of).collect::<Result<_, _>>().map(Outcome::Ended)
+    }
+
+    /// Ends the rounds for this process, whose command ends with this status. The statuses of those that end now, by number;
+    /// none of those that are still at work. Nothing if one has left before.
+    ///
+    /// # Errors
+    /// The others cannot be reached.
+    pub fn leave(&self, status: u8) -> Result<Option<Vec<Option<u8>>>, Error> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let heard = self.say(Said::Left(status), iter::repeat_n(Vec::new(), self.count()))?;
+        let status = |(said, _)| if let Said::Left(status) = said { Some(status) } else { None };
+        Ok(Some(heard.into_iter().map(status).collect()))
+    }
+
+    /// A round: what each process says, and the bytes that follow. `bytes` are for each of the others, and are not sent to
+    /// this process itself.
+    fn say(&self, own: Said, bytes: impl Iterator<Item = Vec<u8>>) -> Result<Vec<(Said, Vec<u8>)>, Error> {
+        let said = encoded(&own);
+        let with = |(number, bytes): (usize, Vec<u8>)| {
+            if number == self.number() { Vec::new() } else { [&said[..], &bytes].concat() }
+        };
+        let heard = self.0.exchange.exchange(bytes.enumerate().map(with).collect())?;
+        let of = |(number, bytes): (usize, Vec<u8>)| {
+            if number == self.number() {
+                return Ok((own, Vec::new()));
+            }
+            let (said, rest) = postcard::take_from_bytes(&bytes).map_err(|_| self.unread(number))?;
+            Ok((said, rest.to_vec()))
+        };
+        let heard = heard.into_iter().enumerate().map(of).collect::<Result<Vec<_>, Error>>()?;
+        if heard.iter().any(|(said, _)| matches!(said, Said::Left(_))) {
+            self.0.is_over.store(true, Ordering::Relaxed);
+        }
+        Ok(heard)
+    }
+
+    fn decoded<T: DeserializeOwned>(&self, from: usize, bytes: &[u8]) -> Result<T, Error> {
+        postcard::from_bytes(bytes).map_err(|_| self.unread(from))
+    }
+
+    fn unread(&self, from: usize) -> Error {
+        let count = self.count();
+        Error::Input(format!(
+            "process {from} of {count} says what process {} cannot read; is nicety the same on both machines?",
+            self.number()
+        ))
+    }
+}
+
+/// What cuts a round short in which this is said; nothing where all have ended.
+fn cut_of(said: impl Iterator<Item = Said> + Clone) -> Option<Cut> {
+    if let Some(number) = said.clone().position(|said| matches!(said, Said::Left(_))) {
+        return Some(Cut::Broken(Error::Program(format!("process {number} has ended before the others"))));
+    }
+    if said.clone().any(|said| said == Said::Interrupted) {
+        return Some(Cut::Interrupted);
+    }
+    if said.clone().all(|said| said == Said::Ended) { None } else { Some(Cut::Failed) }
+}
+
+fn encoded(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("plain data, of known lengths")
+}
+
+/// A part's connection to those in other processes.
+pub struct Connected<M> {
+    peers: Peers,
+    cut: Rc<RefCell<Option<Cut>>>,
+    /// Of the last round.
+    words: Vec<u64>,
+    messages: PhantomData<M>,
+}
+
+impl<M: Serialize + DeserializeOwned> Connected<M> {
+    fn round(&mut self, word: u64, outgoing: &mut [Vec<M>], incoming: &mut Vec<M>) -> Result<(), Cut> {
+        let count = self.peers.count();
+        let (own, mail) = (Said::Met(word), (0..count).map(|to| outgoing.get(to).map_or(Vec::new(), encoded)));
+        let heard = self.peers.say(own, mail).map_err(Cut::Broken)?;
+        outgoing.iter_mut().for_each(Vec::clear);
+        for (from, (said, bytes)) in heard.iter().enumerate() {
+            let Said::Met(word) = *said else {
+                return Err(cut_of(heard.iter().map(|(said, _)| *said)).unwrap_or(Cut::Failed));
+            };
+            self.words[from] = word;
+            if !bytes.is_empty() {
+                let mut mail: Vec<M> = self.peers.decoded(from, bytes).map_err(Cut::Broken)?;
+                incoming.append(&mut mail);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M: Serialize + DeserializeOwned> Parts<M> for Connected<M> {
+    fn place(&self) -> (usize, usize) {
+        (self.peers.number(), self.peers.count())
+    }
+
+    fn meet(&mut self, word: u64, outgoing: &mut [Vec<M>], incoming: &mut Vec<M>) -> Option<&[u64]> {
+        if self.cut.borrow().is_some() {
+            return None;
+        }
+        match self.round(word, outgoing, incoming) {
+            Ok(()) => Some(&self.words),
+            Err(cut) => {
+                self.cut.replace(Some(cut));
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Peers({} of {})", self.number(), self.count())
+    }
+}
+
+impl<M> fmt::Debug for Connected<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connected({:?})", self.peers)
+    }
+}

@@ -1,0 +1,126 @@
+"""The processes of a command that MPI has started several times, at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from array import array
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from nicety.errors import Error, InputError
+
+_STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""What launchers of MPI say of their processes: their number."""
+_BROKEN = 70
+"""The status of a process with an error of nicety's own."""
+
+
+@contextlib.contextmanager
+def processes(*, spread: bool, what: str = "") -> Iterator[None]:
+    """Share the block with the other processes of the command, if there are any.
+
+    All enter it, with the same command, and only the first one goes on behind it. Of an error that several have, the
+    first that has it tells it, and the others leave by SystemExit.
+
+    Args:
+        spread: whether the block's simulations are spread over the processes; if not, the first one enters it alone.
+        what: the command, in a note that it is not spread.
+
+    Raises:
+        InputError: there are several processes, but no MPI to connect them, or not of the same command.
+    """
+    world = _world()
+    if world is None:
+        yield
+        return
+    from nicety import _native
+
+    own = _native.Peers(world.rank, world.size, _Exchange(world))
+    if spread:
+        own.begin()
+    elif world.rank == 0:
+        from nicety.cli.output import note
+
+        note(f"{what} is not spread over processes; {world.size - 1} of {world.size} have nothing to do")
+    status = 0
+    try:
+        if spread or world.rank == 0:
+            yield
+    except BaseException as error:
+        status = _status(error)
+        if not _is_first(own.leave(status), world.rank):
+            raise SystemExit(status) from None
+        raise
+    statuses = own.leave(0)
+    failed = [other for other in statuses or [] if other]
+    if failed or statuses is None:
+        raise SystemExit(failed[0] if failed else 1)
+    if world.rank > 0:
+        raise SystemExit(0)
+
+
+def _is_first(statuses: list[int | None] | None, rank: int) -> bool:
+    """Whether a process is the first one with an error; statuses are those of all that leave now."""
+    return statuses is not None and next(number for number, status in enumerate(statuses) if status) == rank
+
+
+def _status(error: BaseException) -> int:
+    from nicety.cli import INTERRUPTED
+
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, InputError):
+        return 2
+    return 1 if isinstance(error, Error | OSError) else _BROKEN
+
+
+def _world() -> Any:
+    """All processes, if there are several."""
+    started = max(int(os.environ.get(name, "1")) for name in _STARTED)
+    if started == 1:
+        return None
+    if find_spec("mpi4py") is None:
+        raise InputError(
+            f"{started} processes were started by MPI, and Python has none to connect them; pip install 'nicety[mpi]'"
+        )
+    from nicety import _native
+
+    world = import_module("mpi4py.MPI").COMM_WORLD
+    if world.size != started:
+        raise InputError(
+            f"{started} processes were started, and the MPI of mpi4py knows of {world.size}: it is another one than "
+            "that of mpiexec; install mpi4py for that one"
+        )
+    commands = world.allgather((_native.version(), sys.argv[1:]))
+    other = next((rank for rank, command in enumerate(commands) if command != commands[0]), None)
+    if other is not None:
+        raise InputError(f"process {other} runs another command or version of nicety than process 0; start the same")
+    return world
+
+
+class _Exchange:
+    """Exchanges bytes between all processes."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self._bytes = import_module("mpi4py.MPI").BYTE
+
+    def __call__(self, given: list[bytes]) -> list[bytes]:
+        lengths = array("q", map(len, given))
+        coming = array("q", bytes(8 * len(given)))
+        self._world.Alltoall(lengths, coming)
+        taken = bytearray(sum(coming))
+        self._world.Alltoallv(
+            [b"".join(given), lengths.tolist(), self._bytes], [taken, coming.tolist(), self._bytes]
+        )
+        found, begin = [], 0
+        for length in coming:
+            found.append(bytes(taken[begin : begin + length]))
+            begin += length
+        return found
