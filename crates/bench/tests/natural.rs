@@ -9,7 +9,14 @@ fn report(request: &Request) -> Result<Report, Error> {
     let log: nicety::Log = Arc::new(|line| panic!("{line:?}"));
     run(
         request,
-        &Environment { compiled: &compiled, log, interrupt: None, capture: None, peers: None, progress: &|_, _| {} },
+        &Environment {
+            compiled: &compiled,
+            log,
+            interrupt: None,
+            capture: None,
+            peers: None,
+            progress: &|_, _| {},
+        },
     )
 }
 

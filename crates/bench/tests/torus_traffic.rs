@@ -12,7 +12,10 @@ fn in_environment(
 ) -> Result<Report, Error> {
     let compiled = nicety::Compiled::default();
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
-    torus::run(request, &Environment { compiled: &compiled, log, interrupt, capture: None, peers: None, progress })
+    torus::run(
+        request,
+        &Environment { compiled: &compiled, log, interrupt, capture: None, peers: None, progress },
+    )
 }
 
 fn measure(request: &Request) -> Result<Report, Error> {

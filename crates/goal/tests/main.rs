@@ -9,6 +9,7 @@ mod memory;
 mod noise;
 mod offload;
 mod patterns;
+mod processes;
 mod reference;
 mod rules;
 mod same;

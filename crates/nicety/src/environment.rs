@@ -1,6 +1,7 @@
 //! The environment of a benchmark or an application, and the identification of cards in reports.
 
 use crate::cards::Card;
+use crate::options::MOST_THREADS;
 use crate::{Capture, Error, Log, Peers, Spread};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,11 +39,15 @@ impl Environment<'_> {
     /// How a run in so many threads is spread, where it can be: over the processes, if there are several.
     ///
     /// # Errors
-    /// There are several threads or a capture in each of several processes.
+    /// There are no threads, or too many; there are several, or a capture, in each of several processes.
     pub fn spread(&self, threads: u32) -> Result<Spread, Error> {
+        if !(1..=MOST_THREADS).contains(&threads) {
+            return Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}")));
+        }
         let peers = self.peers.clone();
         if peers.is_some() {
-            let other = if threads > 1 { Some("--threads") } else { self.capture.as_ref().map(|_| "--capture") };
+            let other =
+                if threads > 1 { Some("--threads") } else { self.capture.as_ref().map(|_| "--capture") };
             if let Some(option) = other {
                 return Err(Error::Input(format!(
                     "{option}: not in several processes, of which each has a part of the hosts; leave it or mpiexec out"

@@ -51,7 +51,7 @@ pub mod sources;
 pub use capture::{Capture, CapturedRun};
 pub use cluster::{
     Allowed, Cluster, ClusterConfig, Failure, LargeCluster, NetworkStatistics, NodeReport, Noise,
-    PortStatistics, Run, SwitchStatistics, Spread, Topology, in_parts,
+    PortStatistics, Run, Spread, SwitchStatistics, Topology, in_parts,
 };
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};
@@ -82,8 +82,8 @@ pub use nicety_nic::{
     RefusedCommand, apenet, ethernet, nfp, qnix, spin,
 };
 pub use nicety_portals as portals;
-pub use peers::{Connected, Exchange, Outcome, Peers};
 pub use nicety_types::{Duration, NodeId, Time};
+pub use peers::{Connected, Exchange, Outcome, Peers};
 
 /// The version of nicety.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

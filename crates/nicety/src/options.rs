@@ -21,3 +21,11 @@ pub const SEED: &str = "Of every random stream: the same seed gives the same rep
 pub const fn default_seed() -> u64 {
     1
 }
+
+/// More threads than this are no gain on any machine.
+pub const MOST_THREADS: u32 = 1024;
+
+/// The default of every number of threads.
+pub const fn one_thread() -> u32 {
+    1
+}

@@ -5,7 +5,7 @@
 //! Whoever ends early is found out by the others in their next round, so that none waits for it.
 
 use crate::Error;
-use nicety_kernel::Parts;
+use nicety_kernel::{Parts, Threads};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -13,8 +13,8 @@ use std::fmt;
 use std::iter;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How bytes pass between processes.
 pub trait Exchange: Send + Sync {
@@ -79,6 +79,12 @@ impl Peers {
         Peers(Arc::new(Own { number, count, exchange, is_over: AtomicBool::new(false) }))
     }
 
+    /// So many that are threads of this process, to be given to one each.
+    pub fn in_threads(count: usize) -> Vec<Peers> {
+        let threads = Threads::connected(count).into_iter().enumerate();
+        threads.map(|(number, own)| Peers::new(number, count, Box::new(Together(Mutex::new(own))))).collect()
+    }
+
     /// The number of this process.
     pub fn number(&self) -> usize {
         self.0.number
@@ -98,10 +104,7 @@ impl Peers {
     ///
     /// # Errors
     /// The others cannot be reached; one of them has left, or is of another version.
-    pub fn run<M, T>(
-        &self,
-        body: impl FnOnce(Connected<M>) -> Result<T, Error>,
-    ) -> Result<Outcome<T>, Error>
+    pub fn run<M, T>(&self, body: impl FnOnce(Connected<M>) -> Result<T, Error>) -> Result<Outcome<T>, Error>
     where
         T: Serialize + DeserializeOwned,
     {
@@ -133,7 +136,11 @@ impl Peers {
         }
         let mut own = result.ok();
         let of = |(number, (_, bytes)): (usize, (Said, Vec<u8>))| {
-            if number == self.number() { Ok(own.take().expect("it has ended")) } else { self.decoded(number, &bytes) }
+            if number == self.number() {
+                Ok(own.take().expect("it has ended"))
+            } else {
+                self.decoded(number, &bytes)
+            }
         };
         heard.into_iter().enumerate().map(of).collect::<Result<_, _>>().map(Outcome::Ended)
     }
@@ -202,6 +209,24 @@ fn encoded(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("plain data, of known lengths")
 }
 
+/// Bytes for a thread, with the number of the one that they come from.
+struct Together(Mutex<Threads<(usize, Vec<u8>)>>);
+
+impl Exchange for Together {
+    fn exchange(&self, bytes: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = threads.place().0;
+        let mut taken = vec![Vec::new(); bytes.len()];
+        let mut given: Vec<_> = bytes.into_iter().map(|bytes| vec![(number, bytes)]).collect();
+        let mut incoming = Vec::new();
+        if threads.meet(0, &mut given, &mut incoming).is_none() {
+            return Err(Error::Program("a thread has ended".to_owned()));
+        }
+        incoming.into_iter().for_each(|(from, bytes)| taken[from] = bytes);
+        Ok(taken)
+    }
+}
+
 /// A part's connection to those in other processes.
 pub struct Connected<M> {
     peers: Peers,
@@ -214,7 +239,8 @@ pub struct Connected<M> {
 impl<M: Serialize + DeserializeOwned> Connected<M> {
     fn round(&mut self, word: u64, outgoing: &mut [Vec<M>], incoming: &mut Vec<M>) -> Result<(), Cut> {
         let count = self.peers.count();
-        let (own, mail) = (Said::Met(word), (0..count).map(|to| outgoing.get(to).map_or(Vec::new(), encoded)));
+        let (own, mail) =
+            (Said::Met(word), (0..count).map(|to| outgoing.get(to).map_or(Vec::new(), encoded)));
         let heard = self.peers.say(own, mail).map_err(Cut::Broken)?;
         outgoing.iter_mut().for_each(Vec::clear);
         for (from, (said, bytes)) in heard.iter().enumerate() {

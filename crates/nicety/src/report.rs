@@ -6,7 +6,7 @@ use crate::cluster::{Failure, Run, failures};
 use crate::{FaultStatistics, KernelCounters, NetworkStatistics, QueueStatistics, RefusedCommand};
 use nicety_nic::CardCounts;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A completed run.
 #[derive(Clone, Debug, Serialize)]
@@ -62,7 +62,7 @@ pub struct LinkReport {
 }
 
 /// The use of a port of a host or switch, in a network without credits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkPortReport {
     /// The host or switch, such as `hosts.1` or `switch.0`.
     pub at: String,
@@ -119,6 +119,16 @@ impl NetworkPortReport {
     /// The ports of a network; none with credits.
     pub fn all(network: &NetworkStatistics) -> Vec<NetworkPortReport> {
         network.queues.iter().map(NetworkPortReport::of).collect()
+    }
+
+    /// Adds what another part of the run has seen of it; of a port, that is all or nothing.
+    pub fn add(&mut self, more: &NetworkPortReport) {
+        self.dropped_packets += more.dropped_packets;
+        self.dropped_bytes += more.dropped_bytes;
+        self.peak_bytes += more.peak_bytes;
+        self.pauses_sent += more.pauses_sent;
+        self.pauses_received += more.pauses_received;
+        self.paused_ps += more.paused_ps;
     }
 
     fn of(queue: &QueueStatistics) -> NetworkPortReport {

@@ -7,6 +7,7 @@ mod interfaces;
 mod itself;
 mod messages;
 mod mixed;
+mod peers;
 mod portals;
 mod rdma;
 mod recording;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from array import array
@@ -11,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from nicety.cli import INTERRUPTED
 from nicety.errors import Error, InputError
 
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -46,14 +48,16 @@ def processes(*, spread: bool, what: str = "") -> Iterator[None]:
         from nicety.cli.output import note
 
         note(f"{what} is not spread over processes; {world.size - 1} of {world.size} have nothing to do")
-    status = 0
     try:
-        if spread or world.rank == 0:
-            yield
+        # What several would say, the first one says.
+        with contextlib.redirect_stderr(io.StringIO()) if world.rank > 0 else contextlib.nullcontext():
+            # Who has nothing to do waits for the first one, and leaves.
+            if spread or world.rank == 0:
+                yield
     except BaseException as error:
         status = _status(error)
         if not _is_first(own.leave(status), world.rank):
-            raise SystemExit(status) from None
+            raise SystemExit(1 if status == INTERRUPTED else status) from None
         raise
     statuses = own.leave(0)
     failed = [other for other in statuses or [] if other]
@@ -69,8 +73,6 @@ def _is_first(statuses: list[int | None] | None, rank: int) -> bool:
 
 
 def _status(error: BaseException) -> int:
-    from nicety.cli import INTERRUPTED
-
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, KeyboardInterrupt):
@@ -100,6 +102,8 @@ def _world() -> Any:
     commands = world.allgather((_native.version(), sys.argv[1:]))
     other = next((rank for rank, command in enumerate(commands) if command != commands[0]), None)
     if other is not None:
+        if world.rank > 0:
+            raise SystemExit(2)
         raise InputError(f"process {other} runs another command or version of nicety than process 0; start the same")
     return world
 

@@ -1740,6 +1740,8 @@ class GridOptions(NetworkOptions, total=False):
         iterations: Iterations measured for each size.
         nodes: Number of hosts. Default: as many as grid or topology have, or 8.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        threads: Threads, of which each has a block of hosts; the result is the same. Each takes the memory of a run in
+            one.
         warmup: Iterations before these.
     """
 
@@ -1749,6 +1751,7 @@ class GridOptions(NetworkOptions, total=False):
     iterations: Annotated[int | None, Option(default=4, least=1, most=10000)]
     nodes: Annotated[int | None, Option(least=2, most=U32)]
     overrides: Annotated[Overrides | None, Option()]
+    threads: Annotated[int | None, Option(default=1, least=1, most=1024)]
     warmup: Annotated[int | None, Option(default=1, most=10000)]
 
 

@@ -41,10 +41,10 @@ pub(super) fn lower_bound(ranks: u32, size: u64, link: Gap) -> f64 {
 }
 
 /// Gives every rank its program.
-pub(super) fn programs(point: &mut Point) -> Result<(), Error> {
+pub(super) fn programs(point: &mut Point<'_>) -> Result<(), Error> {
     let expected = Rc::new(RefCell::new(Expected::default()));
     let (seed, size) = (point.seed, point.size);
-    for rank in 0..point.grid.ranks() {
+    for rank in point.ranks() {
         let host = point.cluster.host(rank);
         let first = point.grid.dimensions().next().map_or(1, |dimension| point.grid.size(dimension));
         let longest = (size / values::BYTES).div_ceil(u64::from(first)) * values::BYTES;

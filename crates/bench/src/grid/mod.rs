@@ -17,13 +17,13 @@ use crate::{FailedPoint, Points};
 use nicety::cards::Card;
 use nicety::report::NetworkPortReport;
 use nicety::{
-    CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, FlowControl, NetworkStatistics, Noise,
-    Topology, VERSION,
+    CardManifest, Cluster, ClusterConfig, Environment, Error, Faults, FlowControl, Noise, Topology, VERSION,
+    in_parts,
 };
 use nicety_types::Gap;
 use rig::{Point, Rounds};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shape::Grid;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -124,6 +124,7 @@ struct Resolved {
     flow_control: FlowControl,
     noise: Option<Noise>,
     faults: Faults,
+    spread: nicety::Spread,
 }
 
 /// Runs a benchmark.
@@ -131,7 +132,7 @@ struct Resolved {
 /// # Errors
 /// Invalid input before anything runs; the error of the first run if all failed, such as a wrong value, with its card and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    let resolved = request.resolve()?;
+    let resolved = request.resolve(environment)?;
     let total = resolved.cards.len() * request.sizes.len();
     let mut points = Points::new(environment.progress, total);
     for (nic, card) in &resolved.cards {
@@ -178,26 +179,13 @@ fn measure(
         breakdown: false,
         ..ClusterConfig::new(nodes, card.clone())
     };
-    let mut point = Point {
-        cluster: Cluster::new(config)?,
-        grid: resolved.grid.clone(),
-        seed: request.seed,
-        size,
-        rounds: Rc::new(RefCell::new(Rounds::new(request.warmup, request.iterations))),
-        results: RefCell::default(),
-    };
-    match request.benchmark {
-        Benchmark::Halo => halo::programs(&mut point)?,
-        Benchmark::Allreduce => allreduce::programs(&mut point)?,
-    }
-    let run = point.cluster.run()?;
-    let rounds = point.rounds.borrow();
+    let parts = in_parts(&config, &resolved.spread, &mut |_| true, |cluster, _| {
+        Part::run(cluster, size, request, &resolved.grid)
+    })?;
+    let Part { rounds, sent_packets, hops, ports } = Part::whole(parts);
     let halo = request.benchmark == Benchmark::Halo;
     let spread = match request.benchmark {
-        Benchmark::Halo => {
-            halo::check(&point)?;
-            Spread::of(rounds.each(), 1)
-        }
+        Benchmark::Halo => Spread::of(rounds.each(), 1),
         Benchmark::Allreduce => Spread::of(rounds.whole(), 1),
     };
     let a_second = |bytes: u64| bytes as f64 * 1e9 / spread.mean;
@@ -213,13 +201,13 @@ fn measure(
         max_ns: spread.max,
         sent_bytes: rounds.sent,
         sent_bytes_per_s: a_second(rounds.sent),
-        hops_mean: hops(&run.network),
-        faces: halo.then(|| halo::faces(&point.grid)),
+        hops_mean: hops as f64 / sent_packets as f64,
+        faces: halo.then(|| halo::faces(&resolved.grid)),
         algorithm_bytes_per_s: (!halo).then(|| a_second(size)),
         lower_bound_ns: (!halo)
             .then(|| allreduce::lower_bound(nodes, size, injection(card, resolved.topology))),
         verified: true,
-        ports: NetworkPortReport::all(&run.network),
+        ports,
     })
 }
 
@@ -230,8 +218,45 @@ fn injection(card: &Card, topology: Topology) -> Gap {
     router.and_then(|router| router.gap).unwrap_or(node.link.gap)
 }
 
-/// The links that packets crossed, over the packets that cards sent.
-fn hops(network: &NetworkStatistics) -> f64 {
-    let sent: u64 = network.hosts.iter().map(|port| port.sent_packets).sum();
-    network.hops() as f64 / sent as f64
+/// What came of a part of the cluster.
+#[derive(Serialize, Deserialize)]
+struct Part {
+    rounds: Rounds,
+    /// Packets that cards sent, and the links that packets crossed.
+    sent_packets: u64,
+    hops: u64,
+    ports: Vec<NetworkPortReport>,
+}
+
+impl Part {
+    fn run(cluster: &mut Cluster, size: u64, request: &Request, grid: &Grid) -> Result<Part, Error> {
+        let rounds = Rc::new(RefCell::new(Rounds::new(request.warmup, request.iterations)));
+        let results = BTreeMap::new();
+        let mut point = Point { cluster, grid, seed: request.seed, size, rounds: rounds.clone(), results };
+        match request.benchmark {
+            Benchmark::Halo => halo::programs(&mut point)?,
+            Benchmark::Allreduce => allreduce::programs(&mut point)?,
+        }
+        let network = point.cluster.run()?.network;
+        if request.benchmark == Benchmark::Halo {
+            halo::check(&point)?;
+        }
+        Ok(Part {
+            rounds: rounds.take(),
+            sent_packets: network.hosts.iter().map(|port| port.sent_packets).sum(),
+            hops: network.hops(),
+            ports: NetworkPortReport::all(&network),
+        })
+    }
+
+    fn whole(parts: Vec<Part>) -> Part {
+        let sum = |mut all: Part, more: Part| {
+            all.rounds.add(more.rounds);
+            all.sent_packets += more.sent_packets;
+            all.hops += more.hops;
+            all.ports.iter_mut().zip(&more.ports).for_each(|(port, more)| port.add(more));
+            all
+        };
+        parts.into_iter().reduce(sum).expect("there is one part at least")
+    }
 }

@@ -5,7 +5,8 @@ use super::{Resolved, values};
 use crate::load_cards;
 use crate::request::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::cards::Card;
-use nicety::{Error, Noise, Topology, faults, flow};
+use nicety::options::{MOST_THREADS, one_thread};
+use nicety::{Environment, Error, Noise, Topology, faults, flow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,10 @@ pub struct Request {
     #[serde(default = "usual_warmup")]
     #[schemars(range(max = MOST_ITERATIONS))]
     pub warmup: u64,
+    /// Threads, of which each has a block of hosts; the result is the same. Each takes the memory of a run in one.
+    #[serde(default = "one_thread")]
+    #[schemars(range(min = 1, max = MOST_THREADS))]
+    pub threads: u32,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
@@ -103,6 +108,7 @@ impl Request {
             flow_control: None,
             iterations: usual_iterations(),
             warmup: usual_warmup(),
+            threads: one_thread(),
             overrides: Vec::new(),
             noise: None,
             faults: None,
@@ -119,7 +125,7 @@ impl Request {
     }
 
     /// Reads the cards, the grid and the topology, and checks the numbers.
-    pub(super) fn resolve(&self) -> Result<Resolved, Error> {
+    pub(super) fn resolve(&self, environment: &Environment<'_>) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         if self.sizes.is_empty() {
             return wrong("no size named; write for example --sizes 1Ki:64Ki".into());
@@ -148,6 +154,7 @@ impl Request {
             flow_control,
             noise: self.noise.as_deref().map(str::parse::<Noise>).transpose()?,
             faults: self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default(),
+            spread: environment.spread(self.threads)?,
         })
     }
 

@@ -1,25 +1,34 @@
-//! One point of a benchmark on a grid: its cluster, and the times of its iterations.
+//! One point of a benchmark on a grid: its cluster or a part of that, and the times of its iterations.
 
 use super::shape::Grid;
 use nicety::{Buffer, Cluster};
 use nicety_types::{Duration, Time};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The inputs of the programs of a point, and what they leave.
-pub(super) struct Point {
-    pub(super) cluster: Cluster,
-    pub(super) grid: Grid,
+pub(super) struct Point<'p> {
+    pub(super) cluster: &'p mut Cluster,
+    pub(super) grid: &'p Grid,
     pub(super) seed: u64,
     /// Bytes of a face, or of the vector.
     pub(super) size: u64,
     pub(super) rounds: Rc<RefCell<Rounds>>,
     /// The buffers with the results, by rank, where they are checked after the run.
-    pub(super) results: RefCell<Vec<Vec<Buffer>>>,
+    pub(super) results: BTreeMap<u32, Vec<Buffer>>,
+}
+
+impl Point<'_> {
+    /// The ranks whose programs run here.
+    pub(super) fn ranks(&self) -> Vec<u32> {
+        (0..self.grid.ranks()).filter(|rank| self.cluster.runs(*rank)).collect()
+    }
 }
 
 /// The iterations of all ranks.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Rounds {
     pub(super) warmup: u64,
     pub(super) iterations: u64,
@@ -45,6 +54,12 @@ impl Rounds {
         if let Some(round) = round.checked_sub(self.warmup) {
             self.times[round as usize].push((begun, ended));
         }
+    }
+
+    /// Adds those of other ranks.
+    pub(super) fn add(&mut self, more: Rounds) {
+        self.sent = self.sent.max(more.sent);
+        self.times.iter_mut().zip(more.times).for_each(|(own, more)| own.extend(more));
     }
 
     /// The time of each iteration on each rank.

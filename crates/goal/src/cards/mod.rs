@@ -92,9 +92,8 @@ pub fn run_by(
         check_lengths(schedule)?;
     }
     let config = ClusterConfig { nodes: schedule.ranks(), ..config };
-    let parts = in_parts(&config, spread, go_on, |cluster, tell| {
-        run_part(schedule, cluster, handlers, tell)
-    })?;
+    let parts =
+        in_parts(&config, spread, go_on, |cluster, tell| run_part(schedule, cluster, handlers, tell))?;
     let (mut events, mut ended, mut states) = (0, Ok(()), Vec::with_capacity(schedule.ranks() as usize));
     for part in parts {
         match part.outcome {

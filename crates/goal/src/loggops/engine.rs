@@ -6,6 +6,7 @@ use super::host::Host;
 use super::matching::{Matching, Message, Receive, Wildcards};
 use super::noise::{Noise, Noises};
 use super::radix::Radix;
+use super::stuck::Stuck;
 use crate::schedule::{Kind, Op, Schedule};
 use crate::spans::Spans;
 use nicety_kernel::prefetch;
@@ -155,9 +156,11 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.release(0);
     }
 
-    /// Whether all operations of its hosts were executed.
+    /// Whether all operations of its hosts were executed, and no message and no receive is left.
     pub(super) fn is_over(&self) -> bool {
-        self.counts.operations == self.remaining.len() as u64
+        self.endless.is_none()
+            && self.counts.operations == self.remaining.len() as u64
+            && Stuck::find(std::slice::from_ref(self), self.counts).is_none()
     }
 
     /// Counts of the run so far.

@@ -61,10 +61,11 @@ pub(super) fn run_in_processes(
         let shard = run_shard(world, connected, width, &shared, &mut |done| {
             go_on(done.saturating_mul(peers.count() as u64))
         });
-        if shard.endless.is_some() || !shard.is_over() {
-            // Whoever has a cause to stop has said so.
-            let stops = shared.stops.into_inner() && shard.endless.is_none();
-            return Err(if stops { Error::Interrupted } else { Error::Program("it is not over".to_owned()) });
+        if shared.stops.into_inner() && shard.endless.is_none() {
+            return Err(Error::Interrupted);
+        }
+        if !shard.is_over() {
+            return Err(Error::Program("it has not come to its end".to_owned()));
         }
         let finish_ps: Vec<u64> = shard.hosts.iter().map(Host::finish).collect();
         Ok((finish_ps, shard.counts()))

@@ -215,7 +215,7 @@ impl Outcome {
 /// name is in the error.
 pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let parameters = request.parameters.parameters()?;
-    let spread = environment.spread(request.threads.number()?)?;
+    let spread = environment.spread(request.threads.threads)?;
     let loaded = nicety::cards::load_distinct(&request.nics, &request.cards.overrides, "spin-discrete")?;
     if let Some((name, _)) = loaded.iter().find(|(name, _)| name == LOGGOPS) {
         return Err(Error::Input(format!("a card is called {name}; give it another name in its file")));

@@ -3,7 +3,7 @@
 use super::mode::Mode;
 use crate::loggops::{self, Parameters};
 use nicety::cards::Card;
-use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
+use nicety::options::{FAULTS, FLOW, MOST_THREADS, NOISE, SEED, TOPOLOGY, default_seed, one_thread};
 use nicety::{ClusterConfig, Environment, Error, Noise, Topology, faults, flow};
 use nicety_spec::units::{parse_gap, parse_time};
 use schemars::JsonSchema;
@@ -151,33 +151,13 @@ pub struct OnCards {
     pub seed: u64,
 }
 
-/// More threads than this are no gain on any machine.
-const MOST_THREADS: u32 = 1024;
-
 /// How many threads a run takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Threads {
     /// Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of a run in one.
-    #[serde(default = "one")]
+    #[serde(default = "one_thread")]
     #[schemars(range(min = 1, max = MOST_THREADS))]
-    threads: u32,
-}
-
-const fn one() -> u32 {
-    1
-}
-
-impl Threads {
-    /// Their number.
-    ///
-    /// # Errors
-    /// There are none, or too many.
-    pub(super) fn number(self) -> Result<u32, Error> {
-        match self.threads {
-            1..=MOST_THREADS => Ok(self.threads),
-            threads => Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}"))),
-        }
-    }
+    pub(super) threads: u32,
 }
 
 /// The fields of [`OnCards`] that LogGOPS has not, with the options of the command line.

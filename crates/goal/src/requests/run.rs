@@ -183,7 +183,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     };
     let (schedule, _) = file::read(&request.file, labels, &mut |_, _| goes_on(environment))?;
     let total = schedule.ops().len() as u64;
-    let spread = environment.spread(request.threads.number()?)?;
+    let spread = environment.spread(request.threads.threads)?;
     let threads = spread.threads as u32;
     let threads = if loggops::has_threads(&parameters, rules) { threads } else { 1 };
     let noise = request.cards.loggops_noise(schedule.ranks())?;
@@ -222,7 +222,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
 }
 
 fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
-    let spread = environment.spread(request.threads.number()?)?;
+    let spread = environment.spread(request.threads.threads)?;
     let named: Vec<String> = request.nic.iter().cloned().collect();
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;

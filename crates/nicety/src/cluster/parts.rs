@@ -4,8 +4,8 @@
 //! as a whole, in one thread, or in each process: it is the same run, and who sees all of it can say why.
 
 use super::{Cluster, ClusterConfig};
-use crate::peers::{Outcome, Peers};
 use crate::Error;
+use crate::peers::{Outcome, Peers};
 use nicety_fabric::Symbol;
 use nicety_kernel::{Envelope, Threads};
 use nicety_nic::Logged;

@@ -127,7 +127,7 @@ def _fairness(*, output: Output, **given: Any) -> None:
 def _grid(benchmark: types.GridBenchmark, *, output: Output, **given: Any) -> None:
     from nicety.bench.grid import bench_grid, grid_figure, grid_text
 
-    output.of(partial(bench_grid, benchmark, **given), grid_text, grid_figure)
+    output.of(partial(bench_grid, benchmark, **given), grid_text, grid_figure, spread=True)
 
 
 def _torus(*, output: Output, **given: Any) -> None:
