@@ -83,7 +83,7 @@ pub use nicety_nic::{
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};
-pub use peers::{Connected, Exchange, Outcome, Peers};
+pub use peers::{Connected, Exchange, Outcome, Peers, Statuses};
 
 /// The version of nicety.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

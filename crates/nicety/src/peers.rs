@@ -13,8 +13,7 @@ use std::fmt;
 use std::iter;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// How bytes pass between processes.
 pub trait Exchange: Send + Sync {
@@ -34,9 +33,12 @@ struct Own {
     number: usize,
     count: usize,
     exchange: Box<dyn Exchange>,
-    /// Whether one has left: there are no more rounds.
-    is_over: AtomicBool,
+    /// The statuses of those that have left, once one has: there are no more rounds.
+    left: OnceLock<Statuses>,
 }
+
+/// Statuses by process; none of those that were still at work.
+pub type Statuses = Vec<Option<u8>>;
 
 /// What a process says in a round, before the bytes that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +78,7 @@ impl Peers {
     /// When there is no such process.
     pub fn new(number: usize, count: usize, exchange: Box<dyn Exchange>) -> Peers {
         assert!(number < count, "process {number} of {count}");
-        Peers(Arc::new(Own { number, count, exchange, is_over: AtomicBool::new(false) }))
+        Peers(Arc::new(Own { number, count, exchange, left: OnceLock::new() }))
     }
 
     /// So many that are threads of this process, to be given to one each.
@@ -93,11 +95,6 @@ impl Peers {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.0.count
-    }
-
-    /// Whether one has left before its time: it has an error of its own to tell.
-    pub fn is_over(&self) -> bool {
-        self.0.is_over.load(Ordering::Relaxed)
     }
 
     /// Runs this process's part of something that all of them run. `body` is given its connection to the others.
@@ -145,18 +142,15 @@ impl Peers {
         heard.into_iter().enumerate().map(of).collect::<Result<_, _>>().map(Outcome::Ended)
     }
 
-    /// Ends the rounds for this process, whose command ends with this status. The statuses of those that end now, by number;
-    /// none of those that are still at work. Nothing if one has left before.
+    /// Ends the rounds for this process, whose command ends with this status. The statuses of those that left first.
     ///
     /// # Errors
     /// The others cannot be reached.
-    pub fn leave(&self, status: u8) -> Result<Option<Vec<Option<u8>>>, Error> {
-        if self.is_over() {
-            return Ok(None);
+    pub fn leave(&self, status: u8) -> Result<Statuses, Error> {
+        if self.0.left.get().is_none() {
+            self.say(Said::Left(status), iter::repeat_n(Vec::new(), self.count()))?;
         }
-        let heard = self.say(Said::Left(status), iter::repeat_n(Vec::new(), self.count()))?;
-        let status = |(said, _)| if let Said::Left(status) = said { Some(status) } else { None };
-        Ok(Some(heard.into_iter().map(status).collect()))
+        Ok(self.0.left.get().cloned().unwrap_or_default())
     }
 
     /// A round: what each process says, and the bytes that follow. `bytes` are for each of the others, and are not sent to
@@ -175,8 +169,11 @@ impl Peers {
             Ok((said, rest.to_vec()))
         };
         let heard = heard.into_iter().enumerate().map(of).collect::<Result<Vec<_>, Error>>()?;
-        if heard.iter().any(|(said, _)| matches!(said, Said::Left(_))) {
-            self.0.is_over.store(true, Ordering::Relaxed);
+        let left =
+            |(said, _): &(Said, Vec<u8>)| if let Said::Left(status) = said { Some(*status) } else { None };
+        let left: Statuses = heard.iter().map(left).collect();
+        if left.iter().any(Option::is_some) {
+            self.0.left.get_or_init(|| left);
         }
         Ok(heard)
     }

@@ -42,9 +42,9 @@ impl Peers {
         BEGUN.set(Some(self.0.clone()));
     }
 
-    /// No longer, and with this status. The statuses of those who leave now, by process, with None for those who are still at
-    /// work; None if one has left before.
-    fn leave(&self, status: u8) -> PyResult<Option<Vec<Option<u8>>>> {
+    /// No longer, and with this status. The statuses of those who left first, by process, with None for those who were still at
+    /// work.
+    fn leave(&self, status: u8) -> PyResult<nicety::Statuses> {
         BEGUN.set(None);
         crate::errors::guarded(|| self.0.leave(status))
     }

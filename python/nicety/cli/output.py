@@ -45,6 +45,11 @@ def collected() -> Iterator[list[Any]]:
         _collected.reset(before)
 
 
+def is_collected() -> bool:
+    """Whether documents are put into a list: the command is a point of a study."""
+    return _collected.get() is not None
+
+
 def print_error(error: Exception) -> None:
     """Print an error as the JSON document of a command that has not come to its own."""
     if not _printed:

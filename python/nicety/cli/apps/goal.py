@@ -25,9 +25,9 @@ _Schedule = Annotated[Path, typer.Argument(metavar="FILE", help="A schedule, as 
 
 
 def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json = False, **given: Any) -> None:
+    from nicety.cli.bench.processes import processes
     from nicety.cli.files import Files
     from nicety.cli.output import note, print_json
-    from nicety.cli.processes import processes
     from nicety.cli.progress import progress
     from nicety.goal import finish_table, run_schedule, schedule_text
     from nicety.shared.files import write_whole

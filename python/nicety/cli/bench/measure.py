@@ -55,8 +55,8 @@ class Output:
         import sys
         import warnings
 
+        from nicety.cli.bench.processes import processes
         from nicety.cli.output import note, print_json, with_report
-        from nicety.cli.processes import processes
         from nicety.cli.progress import progress
         from nicety.show.traces import RecordingWarning
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
-from array import array
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from nicety.cli import INTERRUPTED
+from nicety.cli.output import is_collected, note
 from nicety.errors import Error, InputError
 
-_STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+_STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 """What launchers of MPI say of their processes: their number."""
+_INTERRUPTED = 128 + signal.SIGINT
+_LOOKS = 32
+"""How often a process looks whether messages have come before it lets others run."""
 _BROKEN = 70
 """The status of a process with an error of nicety's own."""
 
@@ -35,7 +39,8 @@ def processes(*, spread: bool, what: str = "") -> Iterator[None]:
     Raises:
         InputError: there are several processes, but no MPI to connect them, or not of the same command.
     """
-    world = _world()
+    # The processes of a study have points of their own to run.
+    world = None if is_collected() else _world()
     if world is None:
         yield
         return
@@ -45,8 +50,6 @@ def processes(*, spread: bool, what: str = "") -> Iterator[None]:
     if spread:
         own.begin()
     elif world.rank == 0:
-        from nicety.cli.output import note
-
         note(f"{what} is not spread over processes; {world.size - 1} of {world.size} have nothing to do")
     try:
         # What several would say, the first one says.
@@ -55,28 +58,25 @@ def processes(*, spread: bool, what: str = "") -> Iterator[None]:
             if spread or world.rank == 0:
                 yield
     except BaseException as error:
-        status = _status(error)
-        if not _is_first(own.leave(status), world.rank):
-            raise SystemExit(1 if status == INTERRUPTED else status) from None
-        raise
-    statuses = own.leave(0)
-    failed = [other for other in statuses or [] if other]
-    if failed or statuses is None:
-        raise SystemExit(failed[0] if failed else 1)
-    if world.rank > 0:
-        raise SystemExit(0)
+        first, status = _first(own.leave(_status(error)))
+        if first == world.rank:
+            raise
+        raise SystemExit(1 if status == _INTERRUPTED else status) from None
+    _, status = _first(own.leave(0))
+    if status or world.rank > 0:
+        raise SystemExit(status)
 
 
-def _is_first(statuses: list[int | None] | None, rank: int) -> bool:
-    """Whether a process is the first one with an error; statuses are those of all that leave now."""
-    return statuses is not None and next(number for number, status in enumerate(statuses) if status) == rank
+def _first(statuses: list[int | None]) -> tuple[int, int]:
+    """The first process that has left with an error, and its status; 0 of process 0 if none has."""
+    return next(((rank, status) for rank, status in enumerate(statuses) if status), (0, 0))
 
 
 def _status(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
+        return _INTERRUPTED
     if isinstance(error, InputError):
         return 2
     return 1 if isinstance(error, Error | OSError) else _BROKEN
@@ -113,18 +113,26 @@ class _Exchange:
 
     def __init__(self, world: Any) -> None:
         self._world = world
-        self._bytes = import_module("mpi4py.MPI").BYTE
+        self._mpi = import_module("mpi4py.MPI")
 
     def __call__(self, given: list[bytes]) -> list[bytes]:
-        lengths = array("q", map(len, given))
-        coming = array("q", bytes(8 * len(given)))
-        self._world.Alltoall(lengths, coming)
-        taken = bytearray(sum(coming))
-        self._world.Alltoallv(
-            [b"".join(given), lengths.tolist(), self._bytes], [taken, coming.tolist(), self._bytes]
-        )
-        found, begin = [], 0
-        for length in coming:
-            found.append(bytes(taken[begin : begin + length]))
-            begin += length
-        return found
+        world, mpi = self._world, self._mpi
+        others = [rank for rank in range(world.size) if rank != world.rank]
+        sent = [world.Isend([given[rank], mpi.BYTE], rank) for rank in others]
+        taken = [b""] * world.size
+        status = mpi.Status()
+        looks = 0
+        while others:
+            for rank in list(others):
+                message = world.Improbe(rank, status=status)
+                if message is not None:
+                    came = bytearray(status.Get_count(mpi.BYTE))
+                    message.Recv([came, mpi.BYTE])
+                    taken[rank] = bytes(came)
+                    others.remove(rank)
+            looks += 1
+            # Where processes are more than cores, another one is to go on.
+            if looks > _LOOKS:
+                time.sleep(2e-5)
+        mpi.Request.Waitall(sent)
+        return taken
