@@ -106,10 +106,11 @@ fn failures_are_told_alike_in_all_processes() {
 
 #[test]
 fn one_that_is_stopped_stops_all() {
-    let schedule = made(Pattern::LinearAlltoall, 64);
+    let shape = Shape { ranks: 32, size: 100_000, iterations: 20, compute_ns: 1000, layers: 1 };
+    let schedule = Arc::new(generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap());
     let config = ClusterConfig {
         topology: Topology::Star,
-        ..ClusterConfig::new(64, specs::load("spin-discrete", &[]).unwrap())
+        ..ClusterConfig::new(32, specs::load("spin-discrete", &[]).unwrap())
     };
     let stopped = each(3, |peers| {
         let spread = Spread { threads: 1, peers: Some(peers.clone()) };
