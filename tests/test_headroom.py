@@ -71,7 +71,8 @@ def test_a_lock_and_a_bank_have_their_names(tmp_path: Path) -> None:
         "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *state) {\n"
         "    uint32_t *lock = state;\n"
         "    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE));\n"
-        "    for (volatile int i = 0; i < 20; i++);\n    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);\n    return SUCCESS;\n}\n"
+        "    for (volatile int i = 0; i < 20; i++);\n"
+        "    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);\n    return SUCCESS;\n}\n"
     )
     report = package.check_line_rate(
         source, packet_sizes=[64], messages=8, overrides=["hpu.cores=16", "memory.state=l1", "memory.l1.banks=4"]

@@ -2,12 +2,10 @@
 //!
 //! - [`tsp`]: the travelling salesman on a network flow processor.
 //! - [`cardinality`]: distinct addresses of a capture, counted on a network flow processor by [`pcsa`].
-//! - [`capture`]: captures of packets, read as they arrive.
 //!
 //! The programs on the cards are `handlers/nfp/tsp.c` and `handlers/nfp/pcsa.c`. Both are measured on a processor by
 //! itself, or on a card beside its host: `experiment.rs`.
 
-pub mod capture;
 pub mod cardinality;
 mod experiment;
 pub mod pcsa;

@@ -223,6 +223,11 @@ impl Port {
         self.transmit.free()
     }
 
+    /// Time of the serialiser for a packet with so much payload.
+    pub fn serialisation(&self, payload: u64) -> Duration {
+        self.transmit.spec.gap.cover(self.transmit.bytes(payload))
+    }
+
     /// How long the serialiser has been occupied.
     pub fn busy(&self) -> Duration {
         self.transmit.link.borrow().busy()

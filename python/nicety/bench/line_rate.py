@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Progress, Scale, measured
-from nicety.bench.verdicts import SENSITIVE, draw_loads, draw_sensitivity, headrooms, rests, sensitive, verdict
+from nicety.bench.verdicts import SENSITIVE, draw_loads, draw_sensitivity, headrooms, named, rests, sensitive, verdict
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.failures import Allowed, allowed, require_report
@@ -28,6 +28,7 @@ from nicety.shared.types import (
     MemoryLevel,
     ProgramManifest,
     SourceManifest,
+    TrafficFigures,
 )
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, distinct, fixed
@@ -135,18 +136,35 @@ _LOAD_COLUMNS = (
 )
 
 
+_TRAFFIC_COLUMNS = (
+    "Offered",
+    "Handled",
+    "Passed",
+    "Dropped",
+    "Failed",
+    "Overload",
+    "p50",
+    "p99",
+    "p99.9",
+    "Max",
+)
+
+
 _HANDLER_COLUMNS = ("Packet", "Handler", "Runs", "Cycles", "p99", "Instr.", "p99", "Time (ns)", "Queued (ns)")
 
 
 def line_rate_text(report: LineRateReport) -> str:
     """A report as text."""
     rows = report["rows"]
-    each, counts = rows[0]["message_packets"], distinct(row["packets"] for row in rows)
-    lines = [
-        f"# nicety Line-Rate Check v{report['version']}",
-        f"# packets as fast as the wire carries them, {each} to a message",
-        f"# seed {report['seed']}, {counts[0]} packets a size",
-    ]
+    if "traffic" in rows[0]:
+        about = [f"traffic, each packet a message: {rows[0]['traffic']['traffic']}", f"seed {report['seed']}"]
+    else:
+        each, counts = rows[0]["message_packets"], distinct(row["packets"] for row in rows)
+        about = [
+            f"packets as fast as the wire carries them, {each} to a message",
+            f"seed {report['seed']}, {counts[0]} packets a size",
+        ]
+    lines = [f"# {line}" for line in (f"nicety Line-Rate Check v{report['version']}", *about)]
     lines += [f"# {note}" for note in circumstances(report["manifest"])]
     for nic in distinct(row["nic"] for row in rows):
         own = [row for row in rows if row["nic"] == nic]
@@ -167,6 +185,9 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:
     """A card's figures as tables, each with its title: the first row has the columns' names."""
     tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [["Packet", *_FIGURES], *map(_cells, rows)])]
+    if figures := [row["traffic"] for row in rows if "traffic" in row]:
+        title = f"{nic}: what became of the traffic, and latency through the card (ns)"
+        tables.insert(0, (title, [list(_TRAFFIC_COLUMNS), *map(_traffic_cells, figures)]))
     if any(figures["handler"] != "payload" for row in rows for figures in row["handlers"]):
         cells = [
             [
@@ -196,6 +217,18 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
         )
         tables.append((title, [list(SENSITIVE), *moved]))
     return tables
+
+
+def _traffic_cells(figures: TrafficFigures) -> list[str]:
+    counts = [figures["offered"], figures["handled"], figures["passed"], figures["dropped_by_handler"]]
+    counts += [figures["failed"], figures["dropped_by_overload"]]
+    times = [
+        figures["latency_ns_p50"],
+        figures["latency_ns_p99"],
+        figures["latency_ns_p999"],
+        figures["latency_ns_max"],
+    ]
+    return [*map(str, counts), *map(fixed, times)]
 
 
 def _loads(row: LineRateRow) -> list[str]:
@@ -239,12 +272,13 @@ def shortfalls(rows: list[LineRateRow]) -> list[str]:
     texts: dict[str, list[str]] = {}
     for row in rows:
         if not row["sustains_line_rate"]:
-            texts.setdefault(_what_happens(row), []).append(str(row["packet_bytes"]))
-    return [f"{', '.join(sizes)} B: {text}" for text, sizes in texts.items()]
+            texts.setdefault(_what_happens(row), []).append(named(row).removesuffix(" B"))
+    return [f"{', '.join(rows)}{'' if rows == ['traffic'] else ' B'}: {text}" for text, rows in texts.items()]
 
 
 def _what_happens(row: LineRateRow) -> str:
-    comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns, and"
+    mean = ", in the mean," if "traffic" in row else ","
+    comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns{mean} and"
     limit = row["limited_by"]
     if limit == "handler processors":
         why = f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {_enough(row)}"
@@ -253,6 +287,8 @@ def _what_happens(row: LineRateRow) -> str:
         why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
     elif limit == "memory bank":
         why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
+    elif limit == "packet buffer" and _lost(row):
+        why = f"{comes} no part of the card has too much to do in the mean, but packets come in bursts."
     elif limit == "packet buffer":
         few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
         return (
@@ -270,12 +306,9 @@ def _what_happens(row: LineRateRow) -> str:
         }[limit or ""]
         name = {"link": "card's own link, with what handlers send,"}.get(limit or "", limit)
         why = f"{comes} at that rate the {name} would have {fixed(load, 2)} times as much to do as it can."
-        if row["message_packets"] == 1 and limit == "matching unit":
+        if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row:
             why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
-    return (
-        f"{why} The packet buffer, of {row['buffer_packets']}, fills up; then the sender waits for credits, and "
-        f"{_gets_through(row)}"
-    )
+    return f"{why} The packet buffer, of {row['buffer_packets']}, fills up; {_when_full(row)}{_gets_through(row)}"
 
 
 def _enough(row: LineRateRow) -> str:
@@ -318,9 +351,7 @@ def waits(rows: list[LineRateRow]) -> list[str]:
         for level in row["memory"]["levels"]:
             if level["waited_cycles"] < _FEW_CYCLES:
                 continue
-            text = (
-                f"{row['packet_bytes']} B: a packet's handlers wait {fixed(level['waited_cycles'], 1)} cycles in all "
-            )
+            text = f"{named(row)}: a packet's handlers wait {fixed(level['waited_cycles'], 1)} cycles in all "
             text += f"in {fixed(level['accesses'], 1)} accesses to {level['level']}"
             if level["busiest_waited_cycles"] >= _FEW_CYCLES:
                 text += f", {fixed(level['busiest_waited_cycles'], 1)} of them for {level['busiest']}"
@@ -329,7 +360,7 @@ def waits(rows: list[LineRateRow]) -> list[str]:
         memory = row["memory"]
         if memory["fetch_wait_cycles"] >= _FEW_CYCLES:
             waited = fixed(memory["fetch_wait_cycles"], 1)
-            texts.append(f"{row['packet_bytes']} B: a packet's handlers wait {waited} cycles in all for their code.")
+            texts.append(f"{named(row)}: a packet's handlers wait {waited} cycles in all for their code.")
     return texts
 
 
@@ -354,8 +385,23 @@ def _at_most(row: LineRateRow) -> str:
     return f"However many processors there are, at most {most}% of the wire's rate can get through."
 
 
+def _lost(row: LineRateRow) -> int:
+    return row["traffic"]["dropped_by_overload"] if "traffic" in row else 0
+
+
+def _when_full(row: LineRateRow) -> str:
+    overload = row["traffic"]["overload"] if "traffic" in row else "credits"
+    return {
+        "lossy": "packets that find it full are dropped, and ",
+        "pfc": "then the wire is paused, and ",
+        "credits": "then the sender waits for credits, and ",
+    }[overload]
+
+
 def _gets_through(row: LineRateRow) -> str:
-    return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the wire's rate gets through. Nothing is lost."
+    rate = "traffic's" if "traffic" in row else "wire's"
+    lost = f"{_lost(row)} packets are lost" if _lost(row) else "Nothing is lost"
+    return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the {rate} rate gets through. {lost}."
 
 
 # How often a line that can be computed is, between the smallest and the largest size.

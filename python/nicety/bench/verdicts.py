@@ -25,7 +25,12 @@ def verdict(row: LineRateRow) -> str:
 
 def headrooms(rows: Sequence[LineRateRow]) -> list[str]:
     """In words, for each packet size which part limits, and how much headroom the others have."""
-    return [f"{row['packet_bytes']} B: {_headroom(row)}" for row in rows]
+    return [f"{named(row)}: {_headroom(row)}" for row in rows]
+
+
+def named(row: LineRateRow) -> str:
+    """What a row is about: a packet size, or traffic."""
+    return "traffic" if "traffic" in row else f"{row['packet_bytes']} B"
 
 
 def _headroom(row: LineRateRow) -> str:
@@ -36,9 +41,8 @@ def _headroom(row: LineRateRow) -> str:
         load = row["limiting_part"]
         others = row["parts"]
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
-    text = (
-        f"{row['verdict']}: {limits} {load}; the card sustains {fixed(row['capacity_fraction'], 2)} x the wire's rate."
-    )
+    rate, whose = fixed(row["capacity_fraction"], 2), "traffic's" if "traffic" in row else "wire's"
+    text = f"{row['verdict']}: {limits} {load}; the card sustains {rate} x the {whose} rate."
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if part["load"] > 0]
     idle = [part["part"] for part in others if not part["load"] > 0]
     if busy:

@@ -606,6 +606,8 @@ class LineRateRow(TypedDict):
         refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
             measured are in it.
         sensitivity: The assumed values of the card's spec to which the verdict is most sensitive, if it was asked for.
+        traffic: The traffic, and what became of it, if packets are not the wire's: then all figures are over the whole
+            run, the line rate is that of the traffic, and sizes are means.
     """
 
     nic: str
@@ -644,6 +646,7 @@ class LineRateRow(TypedDict):
     memory: HandlerMemory
     refused_commands: list[RefusedCommand]
     sensitivity: NotRequired[Sensitivity]
+    traffic: NotRequired[TrafficFigures]
 
 
 class Loads(TypedDict):
@@ -1250,6 +1253,48 @@ class TorusRow(TypedDict):
     undelivered_packets: int
 
 
+class TrafficFigures(TypedDict):
+    """Traffic, and what became of it.
+
+    Attributes:
+        traffic: The expression.
+        overload: What happens when the packet buffer is full: `credits`, the sender waits for them; `lossy`, packets
+            are dropped; or `pfc`, the wire is paused.
+        offered: Packets offered to the wire.
+        offered_bytes: Their payload: bytes of frames.
+        offered_ns: How long they take on a wire that nothing holds up.
+        handled: Packets that the card took in: all but those dropped by overload.
+        passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
+        dropped_by_handler: Packets that handlers dropped.
+        failed: Packets on which a handler failed.
+        dropped_by_overload: Packets that found the packet buffer full, and were dropped.
+        paused_ns: How long the wire was paused.
+        latency_ns_mean: The latency through the card, from the last byte in the packet buffer until the packet has left
+            it: the mean.
+        latency_ns_p50: The median, by nearest rank, and at most 0.2 % above it; likewise the following.
+        latency_ns_p99: The 99th percentile.
+        latency_ns_p999: The 99.9th percentile.
+        latency_ns_max: The maximum, exactly.
+    """
+
+    traffic: str
+    overload: str
+    offered: int
+    offered_bytes: int
+    offered_ns: float
+    handled: int
+    passed: int
+    dropped_by_handler: int
+    failed: int
+    dropped_by_overload: int
+    paused_ns: float
+    latency_ns_mean: float
+    latency_ns_p50: float
+    latency_ns_p99: float
+    latency_ns_p999: float
+    latency_ns_max: float
+
+
 class WaitingLine(TypedDict):
     """A line of a handler's source that waits for banks.
 
@@ -1777,30 +1822,38 @@ class LineRateOptions(TypedDict, total=False):
 
     Attributes:
         handler_memory: Bytes of host memory that only handlers use.
+        lossy: Drop packets of the traffic that find the packet buffer full.
         message_packets: Packets of a message.
         messages: Messages measured. Default: as many as have 2048 packets.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards
             carry.
+        pfc: Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         sensitivity: Also find the three assumed values of each card's spec to which the verdict is most sensitive: each
             is moved by 2 x either way.
         state: First bytes of the handlers' state, as in 0100ff; zeros follow.
         state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
+        traffic: Packets to send instead of equal ones at the wire's rate: a capture, as in `capture=FILE.pcap
+            rate=wire`, or made ones, as in `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps
+            arrivals=poisson`.
         user_header: First bytes of every message; the rest is random.
     """
 
     handler_memory: Annotated[int | None, Option(default=65536, most=1073741824, metavar="SIZE")]
+    lossy: Annotated[bool | None, Option(default=False)]
     message_packets: Annotated[int | None, Option(default=64, least=1, most=1000000)]
     messages: Annotated[int | None, Option(least=1, most=1000000)]
     nics: Annotated[Names | None, Option(default=["spin-discrete"])]
     overrides: Annotated[Overrides | None, Option()]
     packet_sizes: Annotated[Numbers | None, Option()]
+    pfc: Annotated[bool | None, Option(default=False)]
     seed: Annotated[int | None, Option(default=1)]
     sensitivity: Annotated[bool | None, Option(default=False)]
     state: Annotated[bytes | None, Option(default=b"")]
     state_bytes: Annotated[int | None, Option(most=67108864, metavar="SIZE")]
+    traffic: Annotated[str | None, Option(metavar="EXPRESSION")]
     user_header: Annotated[bytes | None, Option(default=b"")]
 
 

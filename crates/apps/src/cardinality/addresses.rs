@@ -1,7 +1,7 @@
 //! Addresses or packets from a capture, in blocks, read by a thread of their own.
 
 use super::distinct::Distinct;
-use crate::capture::{Capture, Damage, Skipped, Source, source_of};
+use nicety_traffic::capture::{Capture, Damage, Skipped, Source, source_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! The exact number of distinct addresses.
 
-use crate::capture::Source;
+use nicety_traffic::capture::Source;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -1,8 +1,8 @@
 //! Packets of a capture as frames for the card's port.
 
 use super::addresses::{Contents, Seen};
-use crate::capture::{Skipped, Source, ip_of};
 use crate::pcsa::{END_OF_REPLAY, Frame};
+use nicety_traffic::capture::{Skipped, Source, ip_of};
 
 /// The frame in which a packet is replayed, with no more payload than `largest` bytes: as it was captured
 /// where that was Ethernet; one with a packet of IP in it otherwise. None for packets that cannot be
@@ -31,7 +31,7 @@ const ETHERNET: u32 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::source_of;
+    use nicety_traffic::capture::source_of;
 
     fn frame(link: u32, bytes: &[u8]) -> (Option<Frame>, u64) {
         let mut contents = Contents::default();

@@ -12,12 +12,12 @@ mod frames;
 
 pub use addresses::Contents;
 
-use crate::capture::{Capture, Damage};
 use crate::pcsa::{self, Counted, Replayed, Streamed};
 use addresses::{Addresses, Read, folded};
 use nicety::cards::{self, Card};
 use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_nic::nfp::NfpSpec;
+use nicety_traffic::capture::{Capture, Damage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;

@@ -6,15 +6,21 @@
 //! handler processors first, is at most the time that becomes free between two packets. That need is measured,
 //! including waits for commands.
 //!
+//! With traffic ([`nicety_traffic`]) packets are messages of one packet each, whose payload is a frame, and the line rate is the
+//! traffic's: figures are counted as packets come (`meter.rs`), so that their memory does not grow (`offer.rs`).
+//!
 //! [`plan`] lists the programs to compile, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet
 //! size.
 
+mod meter;
+mod offer;
 mod request;
 mod rig;
 mod row;
 mod sensitivity;
 mod verdict;
 
+pub use meter::TrafficRow;
 pub use request::{Plan, Planned, Request, plan};
 pub use row::{Fates, HandlerRow, LevelRow, Loads, LockRow, MemoryRow, Row, WaitingLineRow};
 pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
@@ -76,12 +82,12 @@ pub fn run(
         for &packet_bytes in &packet_sizes {
             let recorded = recorded.filter(|_| points.rows().is_empty());
             let rig = Rig { request, environment, card, handlers, packet_bytes };
-            let place = || format!("{nic}, {}", point_name(packet_bytes));
+            let place = || format!("{nic}, {}", point_name(request, packet_bytes));
             points.measure(place, || {
                 let (row, failed) = rig.measure(recorded)?;
                 failures.extend(failed.into_iter().map(|failure| PointFailure {
                     nic: nic.clone(),
-                    point: point_name(packet_bytes),
+                    point: point_name(request, packet_bytes),
                     failure,
                 }));
                 Ok(Row { nic: nic.clone(), ..row })
@@ -126,6 +132,9 @@ fn handlers_of(
     Ok(loaded)
 }
 
-fn point_name(packet_bytes: u64) -> String {
-    format!("packets of {packet_bytes} B")
+fn point_name(request: &Request, packet_bytes: u64) -> String {
+    match request.traffic {
+        Some(_) => "traffic".to_owned(),
+        None => format!("packets of {packet_bytes} B"),
+    }
 }

@@ -5,6 +5,7 @@ use crate::request::default_seed;
 use nicety::Error;
 use nicety::cards::Card;
 use nicety_nic::SpinSpec;
+use nicety_traffic::{Traffic, TrafficError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::iter;
@@ -61,6 +62,17 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
+    /// Packets to send instead of equal ones at the wire's rate: a capture, as in `capture=FILE.pcap rate=wire`, or made ones, as in
+    /// `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson`.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "EXPRESSION"))]
+    pub traffic: Option<String>,
+    /// Drop packets of the traffic that find the packet buffer full.
+    #[serde(default)]
+    pub lossy: bool,
+    /// Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
+    #[serde(default)]
+    pub pfc: bool,
     /// Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards carry.
     #[serde(default)]
     pub packet_sizes: Option<Vec<u64>>,
@@ -120,6 +132,7 @@ impl Messages {
 /// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
+    /// Of packets; with traffic 0 alone, for all of them.
     pub(super) packet_sizes: Vec<u64>,
 }
 
@@ -128,6 +141,9 @@ impl Request {
     pub fn new(nics: &[&str], packet_sizes: &[u64]) -> Request {
         Request {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
+            traffic: None,
+            lossy: false,
+            pfc: false,
             packet_sizes: Some(packet_sizes.to_vec()),
             message_packets: None,
             messages: None,
@@ -184,6 +200,16 @@ impl Request {
             ));
         }
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
+        if let Some(text) = &self.traffic {
+            return self.resolve_traffic(text, cards);
+        }
+        if self.lossy || self.pfc {
+            let option = if self.lossy { "--lossy" } else { "--pfc" };
+            return wrong(format!(
+                "{option}: packets of one message depend on each other; name traffic, whose packets are messages of their own, as \
+                 in --traffic 'udp size=64' {option}"
+            ));
+        }
         let packet_sizes = match &self.packet_sizes {
             Some(sizes) => sizes.clone(),
             None => usual_sizes(&cards)?,
@@ -195,14 +221,48 @@ impl Request {
             self.check_sizes(name, card, &packet_sizes, messages)?;
         }
         if self.state.len() as u64 > self.state_bytes() {
-            return wrong(format!(
-                "a state of {} bytes was given, and --state-bytes is {}; write --state-bytes {}",
-                self.state.len(),
-                self.state_bytes(),
-                self.state.len()
-            ));
+            return wrong(self.state_too_long());
         }
         Ok(Resolved { cards, packet_sizes })
+    }
+
+    /// The same with traffic, whose expression says what else would contradict it.
+    fn resolve_traffic(&self, text: &str, cards: Vec<(String, Card)>) -> Result<Resolved, Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        let others = [
+            (
+                "--packet-sizes",
+                self.packet_sizes.is_some(),
+                "sizes are those of the traffic, as in 'udp size=64'",
+            ),
+            ("--message-packets", self.message_packets.is_some(), "each packet of traffic is a message"),
+            ("--messages", self.messages.is_some(), "the traffic has their number, as in 'udp packets=1M'"),
+            ("--user-header", !self.user_header.is_empty(), "packets of traffic have their own headers"),
+        ];
+        if let Some((option, _, why)) = others.into_iter().find(|(_, given, _)| *given) {
+            return wrong(format!("{option} and --traffic: {why}; leave one of the two out"));
+        }
+        if self.lossy && self.pfc {
+            return wrong(
+                "--lossy and --pfc: a full packet buffer drops or pauses; leave one of the two out".into(),
+            );
+        }
+        if self.state.len() as u64 > self.state_bytes() {
+            return wrong(self.state_too_long());
+        }
+        let traffic = traffic_of(text)?;
+        for (_, card) in &cards {
+            let largest = card.spec.of::<SpinSpec>()?.packet_payload;
+            traffic.open(self.seed, largest).map_err(|error| refused(&error))?;
+        }
+        Ok(Resolved { cards, packet_sizes: vec![0] })
+    }
+
+    fn state_too_long(&self) -> String {
+        let (given, bytes) = (self.state.len(), self.state_bytes());
+        format!(
+            "a state of {given} bytes was given, and --state-bytes is {bytes}; write --state-bytes {given}"
+        )
     }
 
     fn check_sizes(&self, name: &str, card: &Card, sizes: &[u64], messages: Messages) -> Result<(), Error> {
@@ -237,6 +297,16 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// Reads the expression of traffic.
+pub(super) fn traffic_of(text: &str) -> Result<Traffic, Error> {
+    Traffic::parse(text).map_err(|error| refused(&error))
+}
+
+/// Traffic that is none, or a packet of it that cannot be sent.
+pub(super) fn refused(error: &TrafficError) -> Error {
+    Error::Input(format!("--traffic: {error}"))
 }
 
 /// The usual packet sizes that the packets of all cards carry, or the most that they do if that is less.

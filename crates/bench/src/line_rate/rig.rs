@@ -16,8 +16,8 @@ use nicety_types::NodeId;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-const PT: u32 = 1;
-const DATA: u64 = 1;
+pub(super) const PT: u32 = 1;
+pub(super) const DATA: u64 = 1;
 /// Most rows of one kind for a packet in the measured part: runs of three handlers. A timeline of more packets shows
 /// their beginning.
 const ROWS_A_PACKET: u64 = 8;
@@ -33,6 +33,14 @@ pub(super) struct Rig<'r> {
 
 impl Rig<'_> {
     pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
+        match &self.request.traffic {
+            Some(expression) => self.offer(expression, recorded),
+            None => self.send_equal(recorded),
+        }
+    }
+
+    /// Measures equal packets.
+    fn send_equal(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
         let messages = self.request.messages();
         let stop = self.environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
         let packets = messages.total() * messages.packets_each;
@@ -48,7 +56,7 @@ impl Rig<'_> {
         })?;
         self.generate(&mut cluster);
         // The memory lives as long as the run.
-        let _memory = self.receive(&mut cluster)?;
+        let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
         // One trap may repeat for every packet, each time after the longest allowed run.
         let card = cluster.host(1).portals()?.card().clone();
         card.on_stop(stop);
@@ -113,12 +121,11 @@ impl Rig<'_> {
         });
     }
 
-    /// Rank 1 has one match entry with the handlers. Returns the memory that the run needs.
-    fn receive(&self, cluster: &mut Cluster) -> Result<[Buffer; 2], Error> {
-        let messages = self.request.messages();
+    /// Rank 1 has one match entry with the handlers, for messages of at most so many bytes. Returns the memory that the run needs.
+    pub(super) fn receive(&self, cluster: &mut Cluster, message_bytes: u64) -> Result<[Buffer; 2], Error> {
         let host = cluster.host(1);
         let portals = host.portals()?;
-        let memory = host.alloc(self.packet_bytes * messages.packets_each)?;
+        let memory = host.alloc(message_bytes)?;
         let of_handlers = host.alloc(self.request.handler_memory)?;
         let mut state = self.request.state.clone();
         state.resize(self.request.state_bytes() as usize, 0);

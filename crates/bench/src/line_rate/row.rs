@@ -1,6 +1,7 @@
 //! The results of a line-rate check.
 
 use super::super::figures::nearest_rank;
+use super::meter::TrafficRow;
 use super::request::Messages;
 use super::sensitivity::SensitivityRow;
 use super::verdict::{PartRow, Verdict, capacity, parts, verdict};
@@ -233,6 +234,10 @@ pub struct Row {
     pub memory: MemoryRow,
     /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
     pub refused_commands: Vec<RefusedCommand>,
+    /// The traffic, and what became of it, if packets are not the wire's: then all figures are over the whole run, the
+    /// line rate is that of the traffic, and sizes are means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficRow>,
     /// The assumed values of the card's spec to which the verdict is most sensitive, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<SensitivityRow>,
@@ -272,24 +277,28 @@ pub(super) struct Load {
 const CLOSE: f64 = 0.99;
 
 /// The records of the messages measured.
-pub(super) struct Measured<'r> {
-    /// Runs of header, payload and completion handlers.
-    runs: [Vec<&'r HandlerRun>; 3],
-    fates: Fates,
+pub(super) struct Measured {
+    /// Header, payload and completion handlers, those that ran.
+    pub(super) handlers: Vec<HandlerRow>,
+    /// Time that their runs held processors, all together.
+    pub(super) held: Duration,
+    /// Whether one yielded its processor.
+    pub(super) parked: bool,
+    pub(super) fates: Fates,
     /// The time from the completion of the last packet before to that of the last one measured.
-    took: Duration,
+    pub(super) took: Duration,
     /// Busy time of the processors in it, all together.
-    at_work: Duration,
-    buffer_used: u64,
+    pub(super) at_work: Duration,
+    pub(super) buffer_used: u64,
     /// Time that the packets measured held slots of the packet buffer, all together, from their departure until the
     /// sender has the credit back.
-    places: Duration,
+    pub(super) places: Duration,
 }
 
-const KINDS: [&str; 3] = ["header", "payload", "completion"];
+pub(super) const KINDS: [&str; 3] = ["header", "payload", "completion"];
 
-impl<'r> Measured<'r> {
-    pub(super) fn of(load: &Load, recording: &'r Recording) -> Result<Measured<'r>, Error> {
+impl Measured {
+    pub(super) fn of(load: &Load, recording: &Recording) -> Result<Measured, Error> {
         let messages = load.messages;
         let measured = messages.before..messages.before + messages.measured;
         let mut runs = [const { Vec::new() }; 3];
@@ -328,13 +337,23 @@ impl<'r> Measured<'r> {
             .map(|(_, run)| run.end.min(until).saturating_since((run.start + run.parked).max(from)))
             .sum();
         let stays = packets.filter_map(|packet| Some((packet.arrived?, packet.settled?)));
-        Ok(Measured { runs, fates, took, at_work, buffer_used: most_at_once(stays), places })
+        let handlers = runs.iter().zip(KINDS).filter(|(runs, _)| !runs.is_empty());
+        Ok(Measured {
+            handlers: handlers.map(|(runs, kind)| handler_row(kind, runs)).collect(),
+            held: runs.iter().flatten().map(held).sum(),
+            parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
+            fates,
+            took,
+            at_work,
+            buffer_used: most_at_once(stays),
+            places,
+        })
     }
 
     pub(super) fn row(&self, load: &Load) -> Row {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
         let packets = messages.measured * messages.packets_each;
-        let at_work: Duration = self.runs.iter().flatten().map(held).sum();
+        let at_work = self.held;
         let wire = interval.ps() * packets;
         let line_rate = 1e12 / interval.ps() as f64;
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
@@ -356,18 +375,12 @@ impl<'r> Measured<'r> {
             [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, loads.lock, loads.memory_bank];
         let reachable = 1.0 / others.into_iter().fold(1.0, f64::max);
         let occupied = load.words.iter().map(|word| of(word.held + word.handed_over)).fold(0.0, f64::max);
-        let parked = self.runs.iter().flatten().any(|run| !run.parked.is_zero());
+        let parked = self.parked;
         let taken = self.places.ps() as f64 / (self.took.ps() * load.buffer_packets) as f64;
         let buffer_full = !parked && taken >= CLOSE;
         let busy = self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64;
         let limited_by = limit(&Loads { lock: occupied, ..loads }, busy, buffer_full, fraction);
-        let handlers: Vec<HandlerRow> = self
-            .runs
-            .iter()
-            .zip(KINDS)
-            .filter(|(runs, _)| !runs.is_empty())
-            .map(|(runs, kind)| handler_row(kind, runs))
-            .collect();
+        let handlers = self.handlers.clone();
         let payload = handlers.iter().find(|row| row.handler == "payload");
         let row = Row {
             nic: String::new(),
@@ -502,7 +515,7 @@ fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
 }
 
 /// How long a run held its processor.
-fn held(run: &&HandlerRun) -> Duration {
+pub(super) fn held(run: &&HandlerRun) -> Duration {
     run.end.since(run.start + run.parked)
 }
 

@@ -27,7 +27,7 @@ impl Card {
         }
         incoming.unsettled -= 1;
         incoming.path.follow(path);
-        self.recorder.packet_settled(incoming.message, offset, path.at());
+        self.note_settled(incoming.message, offset, path.at());
         true
     }
 
@@ -68,7 +68,7 @@ impl Card {
             let slots = &attachment.application().slots;
             slots.set(slots.get() - 1);
         }
-        self.recorder.packet_settled(incoming.message, offset, self.sim.now());
+        self.note_settled(incoming.message, offset, self.sim.now());
     }
 
     /// A step that a message waited for is done.

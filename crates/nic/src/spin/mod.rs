@@ -8,6 +8,7 @@
 //! | `wire` | the header of a packet as bytes |
 //! | `spec` | the card's part of a spec |
 //! | `programs` | programs with handlers, applications, HPU memory, attached handlers |
+//! | `watch` | a witness of packets and handlers |
 //! | `stages`, `resources` | the stages of a message and the resources that only this card has |
 //! | `incoming` | the messages that are arriving, and what is known of each |
 //! | `transmit` | send engine, packetisation, fetching from host memory; a generator of packets; timeouts of replies |
@@ -33,6 +34,7 @@ pub mod resources;
 mod spec;
 pub mod stages;
 mod transmit;
+mod watch;
 mod wire;
 
 pub(crate) use design::DESIGN;
@@ -51,7 +53,8 @@ pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use receive::intake::Unusable;
 pub use spec::{HpuSpec, Scheduling, SpinSpec};
 pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec, Piece};
-pub use transmit::generate::Generated;
+pub use transmit::generate::{Due, Generated, Offered, Target};
+pub use watch::Watch;
 
 use crate::parts::Dma;
 use crate::parts::transport::{TransportStatistics, Undelivered, Wire};
@@ -140,6 +143,7 @@ pub struct Card {
     log: Log,
     printed: Cell<Printed>,
     recorder: Recorder,
+    watch: OnceCell<Rc<dyn Watch>>,
 }
 
 impl Card {
@@ -189,6 +193,7 @@ impl Card {
             log,
             printed: Cell::default(),
             recorder: recorder.clone(),
+            watch: OnceCell::new(),
             sim: sim.clone(),
             spec,
         });

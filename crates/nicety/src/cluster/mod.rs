@@ -75,6 +75,8 @@ pub struct ClusterConfig {
     pub large: fn(&LargeCluster),
     /// Failures that do not fail the run.
     pub allowed: Allowed,
+    /// Whether packets that a full buffer drops are part of the experiment, and do not fail the run.
+    pub drops_allowed: bool,
     /// Whether [`Host::path`] accounts for its time by stage, which costs memory and time; always on where messages are
     /// recorded.
     pub breakdown: bool,
@@ -106,6 +108,7 @@ impl ClusterConfig {
             shards: 1,
             interrupt: None,
             allowed: Allowed::default(),
+            drops_allowed: false,
             log: Arc::new(|line| eprintln!("{line}")),
             large: |cluster| eprintln!("{cluster}"),
             breakdown: true,
@@ -191,6 +194,7 @@ pub struct Cluster {
     failed: Failed,
     log: Log,
     allowed: Allowed,
+    drops_allowed: bool,
 }
 
 impl Run {
@@ -238,6 +242,7 @@ impl Cluster {
             log,
             large,
             allowed,
+            drops_allowed,
             breakdown,
             recording,
             recorded_rows,
@@ -358,6 +363,7 @@ impl Cluster {
             failed,
             log,
             allowed,
+            drops_allowed,
         })
     }
 
@@ -418,7 +424,7 @@ impl Cluster {
     /// [allowed](ClusterConfig::allowed); then packets that were lost to cards whose programs go on as if they had come,
     /// unless that is allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
     /// be written is the last of errors. A packet that a switch or card had no room for, and that nothing sends again, was not
-    /// delivered; ports that have paused each other in a circle are a deadlock even where all programs have ended.
+    /// delivered, unless [drops are allowed](ClusterConfig::drops_allowed); ports that have paused each other in a circle are a deadlock even where all programs have ended.
     pub fn run(&mut self) -> Result<Run, Error> {
         let outcome = self.world.run();
         self.end(outcome)
@@ -466,7 +472,10 @@ impl Cluster {
         if let Err(RunError::Interrupted { .. } | RunError::Left { .. }) = outcome {
             return Err(Error::Interrupted);
         }
-        let undelivered = undelivered::undelivered(&self.network, &self.cards);
+        let undelivered = match self.drops_allowed {
+            true => None,
+            false => undelivered::undelivered(&self.network, &self.cards),
+        };
         if let Some((rank, error)) = self.failed.borrow_mut().drain(..).next() {
             return Err(self.explain_failure(rank, error, &failures, undelivered));
         }

@@ -15,7 +15,8 @@ def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         for refused in row["refused_commands"]:
             sizes.setdefault(_text(refused, refused["times"]), []).append(str(row["packet_bytes"]))
-    return _first([f"{', '.join(at)} B: {text}" for text, at in sizes.items()])
+    traffic = any("traffic" in row for row in rows)
+    return _first([f"{'traffic' if traffic else ', '.join(at) + ' B'}: {text}" for text, at in sizes.items()])
 
 
 def refused_on_ranks(refusals: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -130,6 +130,11 @@ impl Wire {
         node == self.sim.node()
     }
 
+    /// Time of the link's serialiser for a packet with so much payload.
+    pub fn serialisation(&self, payload: u64) -> Duration {
+        self.port.serialisation(payload)
+    }
+
     /// Time during which the link's serialiser was busy.
     pub fn busy(&self) -> Duration {
         self.port.busy()

@@ -139,8 +139,9 @@ impl Card {
         ended: &Ended,
     ) {
         let end = self.sim.now();
-        if self.recorder.keeps(Level::Packets) {
-            self.recorder.handler_run(HandlerRun {
+        let watch = self.watch.get();
+        if watch.is_some() || self.recorder.keeps(Level::Packets) {
+            let run = HandlerRun {
                 hpu: running.thread.core as u32,
                 kind: run.kind.word(),
                 message: running.message,
@@ -152,7 +153,11 @@ impl Card {
                 cycles: cycles_until(self.spec.hpu.clock, running.started, end),
                 instructions: running.thread.state.borrow().context.instret(),
                 outcome: ended.name(),
-            });
+            };
+            if let Some(watch) = watch {
+                watch.ran(&run);
+            }
+            self.recorder.handler_run(run);
         }
     }
 

@@ -41,7 +41,7 @@ impl Card {
             return self.free_slot_of(own);
         }
         let Some((mut packet, header)) = self.read(packet, own) else { return };
-        self.recorder.packet_arrived(packet.message, packet.offset, self.sim.now());
+        self.note_arrived(packet.message, packet.offset);
         // A reply or an acknowledgement finds its operation by number, as a further packet finds its message.
         let searches = header.is_some_and(|h| !matches!(h.kind, HeaderKind::Reply | HeaderKind::Ack));
         let service = if searches { self.spec.match_first } else { self.spec.match_further };
@@ -113,7 +113,7 @@ impl Card {
     fn acknowledged(self: &Rc<Card>, header: &Header, packet: &Arrived) {
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
-        self.recorder.packet_settled(message, packet.offset, now);
+        self.note_settled(message, packet.offset, now);
         self.recorder.message_matched(message, now, IN_FLIGHT);
         self.port.free_slot(message.source);
         let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {

@@ -28,12 +28,44 @@ pub struct Generated {
     pub messages: u64,
 }
 
+/// The target of packets that are messages each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The node.
+    pub node: NodeId,
+    /// The portal table entry there.
+    pub pt: u32,
+    /// Their match bits.
+    pub match_bits: u64,
+}
+
+/// When a packet is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// As soon as the link is free.
+    Wire,
+    /// So long after the first one, or as soon as the link is free then.
+    After(Duration),
+}
+
+/// Packets that were offered to a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// Number of packets.
+    pub packets: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// How long they take on a link that nothing holds up.
+    pub time: Duration,
+    /// How much later than that the last one was sent.
+    pub late: Duration,
+}
+
 impl Card {
     /// The time between the starts of packets of this size at line rate: the gap between messages or the time of the
     /// bytes, whichever is longer.
     pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
-        let link = &self.spec.link;
-        link.gap.cover(packet_bytes + link.header).max(self.spec.send_gap)
+        self.port.serialisation(packet_bytes).max(self.spec.send_gap)
     }
 
     /// Sends these messages at line rate, or as fast as the receiver returns credits. `fill` writes the payload of a
@@ -69,5 +101,54 @@ impl Card {
                 self.port.launch(packet, turn);
             }
         }
+    }
+
+    /// Sends packets, each a message, when they are due, or as soon after that as the receiver lets it. `next` writes a
+    /// packet's payload, and says when it is due; none at the end. From now on the card drops every packet that it receives.
+    ///
+    /// # Panics
+    /// When a packet is empty, or longer than the card's packets.
+    pub async fn offer(
+        self: &Rc<Card>,
+        target: Target,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+    ) -> Offered {
+        self.discards.set(true);
+        let begin = self.sim.now();
+        let mut offered = Offered::default();
+        // When the link is free after the latest packet, and when it would be if nothing had held it up.
+        let (mut free, mut unhindered) = (begin, begin);
+        let mut bytes = Vec::new();
+        while let Some(due) = next(&mut bytes) {
+            let length = bytes.len() as u64;
+            assert!((1..=self.spec.packet_payload).contains(&length), "a packet of {length} bytes");
+            if let Due::After(time) = due {
+                unhindered = unhindered.max(begin + time);
+            }
+            self.sim.until(free.max(unhindered)).await;
+            let interval = self.wire_interval(length);
+            unhindered += interval;
+            let header = Header::put(self.node, target.node, target.pt, target.match_bits, length);
+            let message = self.next_message();
+            let path = Path::from(self.sim.now());
+            self.record_sent(message, &header, Starter::Card, &path);
+            let turn = self.port.turn(target.node, Flight::resting(path)).await;
+            free = self.sim.now() + interval;
+            let packet = Packet {
+                label: Label { destination: target.node, message, offset: 0 },
+                channel: Channel::Data(0),
+                header: Repr::part(&header, message.sequence, 0).emit(),
+                payload: Payload::real(Buffer::filled_by(bytes.len(), |buffer| {
+                    buffer.copy_from_slice(&bytes)
+                })),
+                path: Path::from(Time::ZERO),
+            };
+            self.port.launch(packet, turn);
+            offered.packets += 1;
+            offered.bytes += length;
+        }
+        offered.time = unhindered.since(begin);
+        offered.late = free.saturating_since(unhindered);
+        offered
     }
 }

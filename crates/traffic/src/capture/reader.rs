@@ -11,6 +11,10 @@ pub struct Packet<'c> {
     pub link: u32,
     /// The captured bytes.
     pub bytes: &'c [u8],
+    /// Its length on the wire, of which perhaps not all was captured.
+    pub length: u64,
+    /// When it was captured, in picoseconds since 1970; none if the capture does not say.
+    pub time: Option<u128>,
 }
 
 /// Where a capture is damaged. Packets read before it are valid.
@@ -40,7 +44,7 @@ pub struct Capture<R> {
 }
 
 enum Format {
-    Pcap { big: bool, link: u32, longest: usize },
+    Pcap { big: bool, link: u32, longest: usize, tick: Tick },
     Pcapng { big: bool, interfaces: Vec<Interface> },
 }
 
@@ -49,6 +53,33 @@ struct Interface {
     link: u32,
     /// Bytes of a packet that are captured at most; 0 is all.
     snap: u32,
+    tick: Tick,
+}
+
+/// The unit of times: so many of them are a second.
+#[derive(Clone, Copy)]
+struct Tick(u128);
+
+impl Tick {
+    const MICROSECOND: Tick = Tick(1_000_000);
+    const NANOSECOND: Tick = Tick(1_000_000_000);
+
+    /// As the option if_tsresol of an interface says: a power of 10, or of 2 with the highest bit set. None for what is
+    /// finer than any clock.
+    fn of(resolution: u8) -> Option<Tick> {
+        match resolution {
+            power @ 0..=18 => Some(Tick(10u128.pow(power.into()))),
+            power @ 128..=188 => Some(Tick(1 << (power & 127))),
+            _ => None,
+        }
+    }
+
+    /// So many of them in picoseconds.
+    fn ps(self, count: u64) -> u128 {
+        let second = 1_000_000_000_000;
+        let (whole, rest) = (u128::from(count) / self.0, u128::from(count) % self.0);
+        whole * second + rest * second / self.0
+    }
 }
 
 /// Packets are not longer than this, where a capture does not say that its own may be.
@@ -87,9 +118,11 @@ impl<R: Read> Capture<R> {
             Ok(Look::Whole) => {}
         }
         let magic = u32_of(input.peek(4), true);
-        let big = match magic {
-            0xa1b2_c3d4 | 0xa1b2_3c4d => true,
-            0xd4c3_b2a1 | 0x4d3c_b2a1 => false,
+        let (big, tick) = match magic {
+            0xa1b2_c3d4 => (true, Tick::MICROSECOND),
+            0xa1b2_3c4d => (true, Tick::NANOSECOND),
+            0xd4c3_b2a1 => (false, Tick::MICROSECOND),
+            0x4d3c_b2a1 => (false, Tick::NANOSECOND),
             SECTION => {
                 // Its own section's head is the first block.
                 let format = Format::Pcapng { big: true, interfaces: Vec::new() };
@@ -107,7 +140,7 @@ impl<R: Read> Capture<R> {
         let (snap, link) = (u32_of(&head[16..], big), u32_of(&head[20..], big) & 0xffff);
         input.take(24);
         let longest = (snap as usize).clamp(USUAL, LONGEST - 16);
-        Ok(Capture { input, format: Format::Pcap { big, link, longest }, packets: 0, damaged: false })
+        Ok(Capture { input, format: Format::Pcap { big, link, longest, tick }, packets: 0, damaged: false })
     }
 
     /// `pcap` or `pcapng`.
@@ -138,7 +171,7 @@ impl<R: Read> Capture<R> {
         }
         let mut byte = self.input.position();
         let found = match &mut self.format {
-            Format::Pcap { big, link, longest } => pcap(&mut self.input, *big, *link, *longest),
+            Format::Pcap { big, link, longest, tick } => pcap(&mut self.input, *big, *link, *longest, *tick),
             Format::Pcapng { big, interfaces } => loop {
                 byte = self.input.position();
                 match block(&mut self.input, big, interfaces) {
@@ -151,9 +184,9 @@ impl<R: Read> Capture<R> {
         };
         match found {
             Ok(None) => None,
-            Ok(Some((link, at))) => {
+            Ok(Some(Found { link, at, length, time })) => {
                 self.packets += 1;
-                Some(Ok(Packet { link, bytes: self.input.bytes(at) }))
+                Some(Ok(Packet { link, bytes: self.input.bytes(at), length, time }))
             }
             Err(what) => {
                 self.damaged = true;
@@ -163,11 +196,18 @@ impl<R: Read> Capture<R> {
     }
 }
 
-/// A packet: its link type, and where its bytes are.
-type Found = (u32, std::ops::Range<usize>);
+/// A packet, and where its bytes are.
+struct Found {
+    link: u32,
+    at: std::ops::Range<usize>,
+    length: u64,
+    time: Option<u128>,
+}
 
+/// An error of the file's in words, without the system's number for it.
 fn unreadable(error: &std::io::Error) -> String {
-    format!("cannot be read ({})", crate::tsp::plain(error))
+    let text = error.to_string();
+    format!("cannot be read ({})", text.split(" (os error").next().unwrap_or(&text))
 }
 
 /// Ensures `count` bytes; false at the end of the file.
@@ -187,17 +227,21 @@ fn pcap<R: Read>(
     big: bool,
     link: u32,
     longest: usize,
+    tick: Tick,
 ) -> Result<Option<Found>, String> {
     if !need(input, 16, "a packet's head")? {
         return Ok(None);
     }
-    let length = u32_of(&input.peek(16)[8..], big) as usize;
+    let head = input.peek(16);
+    let [seconds, fraction, captured, wire] = [0, 4, 8, 12].map(|at| u32_of(&head[at..], big));
+    let time = Some(Tick(1).ps(seconds.into()) + tick.ps(fraction.into()));
+    let length = captured as usize;
     if length > longest {
         return Err(format!("a packet of {length} bytes, where {longest} are the most there can be"));
     }
     need(input, 16 + length, "the packet")?;
     input.take(16);
-    Ok(Some((link, input.take(length))))
+    Ok(Some(Found { link, at: input.take(length), length: wire.into(), time }))
 }
 
 /// The next block of a pcapng: its packet, if any; none at the end.
@@ -231,8 +275,10 @@ fn block<R: Read>(
     let whole = input.take(length);
     let body = whole.start + 8..whole.end - 4;
     let bytes = input.bytes(body.clone());
-    // A packet's head in its block: where its interface and length are, and its bytes begin.
-    let (interface, captured, from) = match kind {
+    let ticks =
+        |at: usize| u64::from(u32_of(&bytes[at..], big)) << 32 | u64::from(u32_of(&bytes[at + 4..], big));
+    // A packet's head in its block: where its interface and lengths are, its time, and its bytes begin.
+    let (interface, captured, wire, time, from) = match kind {
         INTERFACE => {
             if bytes.len() < 8 {
                 return Err("a block of an interface that is too short".into());
@@ -240,31 +286,57 @@ fn block<R: Read>(
             if interfaces.len() == MOST_INTERFACES {
                 return Err(format!("more than {MOST_INTERFACES} interfaces"));
             }
-            interfaces.push(Interface { link: u16_of(bytes, big).into(), snap: u32_of(&bytes[4..], big) });
+            let (link, snap) = (u16_of(bytes, big).into(), u32_of(&bytes[4..], big));
+            interfaces.push(Interface { link, snap, tick: resolution(&bytes[8..], big)? });
             return Ok(Some(None));
         }
-        ENHANCED_PACKET if bytes.len() >= 20 => {
-            (u32_of(bytes, big) as usize, u32_of(&bytes[12..], big) as usize, 20)
-        }
-        OLD_PACKET if bytes.len() >= 20 => {
-            (u16_of(bytes, big).into(), u32_of(&bytes[12..], big) as usize, 20)
+        ENHANCED_PACKET | OLD_PACKET if bytes.len() >= 20 => {
+            let interface = match kind {
+                OLD_PACKET => u16_of(bytes, big).into(),
+                _ => u32_of(bytes, big) as usize,
+            };
+            (interface, u32_of(&bytes[12..], big) as usize, u32_of(&bytes[16..], big), Some(ticks(4)), 20)
         }
         SIMPLE_PACKET if bytes.len() >= 4 => {
             let snap = interfaces.first().map_or(0, |first| first.snap) as usize;
             let length = (u32_of(bytes, big) as usize).min(if snap == 0 { usize::MAX } else { snap });
-            (0, length, 4)
+            (0, length, u32_of(bytes, big), None, 4)
         }
         ENHANCED_PACKET | OLD_PACKET | SIMPLE_PACKET => {
             return Err("a block of a packet that is too short".into());
         }
         _ => return Ok(Some(None)),
     };
-    let Some(&Interface { link, .. }) = interfaces.get(interface) else {
+    let Some(&Interface { link, tick, .. }) = interfaces.get(interface) else {
         return Err(format!("a packet of interface {interface}, and there are {}", interfaces.len()));
     };
     if captured > bytes.len() - from {
         return Err(format!("a packet of {captured} bytes in a block with room for {}", bytes.len() - from));
     }
     let at = body.start + from;
-    Ok(Some(Some((link, at..at + captured))))
+    let (length, time) = (wire.into(), time.map(|ticks| tick.ps(ticks)));
+    Ok(Some(Some(Found { link, at: at..at + captured, length, time })))
+}
+
+/// The unit of an interface's times, by its options.
+fn resolution(mut options: &[u8], big: bool) -> Result<Tick, String> {
+    const END: u16 = 0;
+    const RESOLUTION: u16 = 9;
+    while options.len() >= 4 {
+        let (code, length) = (u16_of(options, big), usize::from(u16_of(&options[2..], big)));
+        let Some(value) = options.get(4..4 + length) else {
+            return Err(format!("an option of an interface with {length} bytes, which are not there"));
+        };
+        match (code, value) {
+            (END, _) => break,
+            (RESOLUTION, [resolution]) => {
+                return Tick::of(*resolution).ok_or_else(|| {
+                    format!("an interface whose times have the unknown resolution {resolution}")
+                });
+            }
+            _ => {}
+        }
+        options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(Tick::MICROSECOND)
 }

@@ -54,7 +54,7 @@ pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
 }
 
 /// The packet of IP in one of this link type that has a source address.
-pub(crate) fn ip_of(link: u32, bytes: &[u8]) -> Option<&[u8]> {
+pub fn ip_of(link: u32, bytes: &[u8]) -> Option<&[u8]> {
     let (mut kind, mut at) = match link {
         ETHERNET => (half(bytes, 12).ok()?, 14),
         LINUX_COOKED => (half(bytes, 14).ok()?, 16),

@@ -2,11 +2,13 @@
 //!
 //! - `input.rs`: bytes of a file, one record at a time.
 //! - `reader.rs`: [`Capture`], the packets of either format.
+//! - `file.rs`: [`open`], a file that may be compressed.
 //! - `source.rs`: [`source_of`], where a packet of a link type comes from.
 //!
 //! Formats: <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-05.html> and
 //! <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-03.html>.
 
+mod file;
 mod input;
 mod reader;
 mod source;
@@ -14,6 +16,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub use file::open;
 pub use reader::{Capture, Damage, Packet};
-pub(crate) use source::ip_of;
-pub use source::{Skipped, Source, source_of};
+pub use source::{Skipped, Source, ip_of, source_of};

@@ -1,0 +1,209 @@
+//! A line-rate check with traffic: its packets are offered to the card when they are due, each as a message of one packet.
+
+use super::Row;
+use super::meter::{Meter, TrafficRow};
+use super::request::{Messages, refused, traffic_of};
+use super::rig::{DATA, PT, Rig};
+use super::row::Load;
+use super::verdict::{capacity, verdict};
+use nicety::record::{Level, Recording};
+use nicety::{
+    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FailureKind, FlowControl, NetworkStatistics,
+    Topology, failure_lines,
+};
+use nicety_fabric::{Buffering, PauseSpec};
+use nicety_nic::SpinSpec;
+use nicety_nic::spin::{Due, Offered, Target};
+use nicety_traffic::{Due as TrafficDue, TrafficError};
+use nicety_types::{Duration, NodeId};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Most rows of one kind in a timeline.
+const ROWS: usize = 1 << 16;
+
+/// What the generator leaves: what it offered, and why it ended early, if it did.
+#[derive(Default)]
+struct Sender {
+    offered: Offered,
+    error: Option<TrafficError>,
+}
+
+impl Rig<'_> {
+    /// Measures the request's traffic, an expression.
+    pub(super) fn offer(
+        &self,
+        expression: &str,
+        recorded: Option<&dyn Fn(Recording)>,
+    ) -> Result<(Row, Vec<Failure>), Error> {
+        let spec = self.card.spec.of::<SpinSpec>()?;
+        let stop = self.environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
+        let mut cluster = Cluster::new(ClusterConfig {
+            seed: self.request.seed,
+            interrupt: Some(stop.clone().into()),
+            log: self.environment.log.clone(),
+            capture: self.environment.capture_of("traffic"),
+            allowed: Allowed::ALL,
+            drops_allowed: self.request.lossy,
+            recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
+            recorded_rows: ROWS,
+            flow_control: match (self.request.lossy, self.request.pfc) {
+                (true, _) => FlowControl::None(Buffering::default()),
+                (_, true) => FlowControl::Pfc(Buffering::default(), PauseSpec::default()),
+                _ => FlowControl::Credits,
+            },
+            // Whatever drops or pauses is at the card: a switch sends as fast as one sender does.
+            topology: if self.request.lossy || self.request.pfc { Topology::Star } else { Topology::Pair },
+            ..ClusterConfig::new(2, self.card.clone())
+        })?;
+        let sender = self.send(&mut cluster, expression)?;
+        // The memory lives as long as the run.
+        let _memory = self.receive(&mut cluster, spec.packet_payload)?;
+        let card = cluster.host(1).portals()?.card().clone();
+        let meter = Rc::new(Meter::new(self.handlers.has_payload_handler()));
+        card.watched_by(meter.clone());
+        card.on_stop(stop);
+        let run = cluster.run();
+        let failures = card.failures();
+        if failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget)) {
+            return Err(Error::HandlerTrap(failure_lines(&failures)));
+        }
+        let run = run?;
+        let Sender { offered, error } = sender.take();
+        if let Some(error) = error {
+            return Err(refused(&error));
+        }
+        // On the wire, in the buffer, and the credit's way back.
+        let beside = spec.link.latency + spec.link.latency;
+        let measured = meter
+            .measured(beside)
+            .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
+        let mut figures = TrafficRow {
+            traffic: expression.to_owned(),
+            overload: match (self.request.lossy, self.request.pfc) {
+                (true, _) => "lossy",
+                (_, true) => "pfc",
+                _ => "credits",
+            },
+            offered: offered.packets,
+            offered_bytes: offered.bytes,
+            offered_ns: offered.time.ns(),
+            dropped_by_overload: dropped(&run.network),
+            paused_ns: paused(&run.network),
+            ..TrafficRow::default()
+        };
+        meter.fill(&mut figures);
+        if figures.handled + figures.dropped_by_overload != offered.packets {
+            return Err(Error::Program(format!(
+                "of {} packets {} were handled and {} dropped at the end of the run",
+                offered.packets, figures.handled, figures.dropped_by_overload
+            )));
+        }
+        let interval = Duration::from_ps((offered.time.ps() / offered.packets).max(1));
+        let packet_bytes = (offered.bytes + offered.packets / 2) / offered.packets;
+        let load = Load {
+            packet_bytes,
+            messages: Messages { packets_each: 1, before: 0, measured: figures.handled, after: 0 },
+            interval,
+            wire_bytes: packet_bytes + spec.link.header,
+            hpus: spec.hpu.cores as u64,
+            buffer_packets: u64::from(spec.link.buffer),
+            credit: spec.link.latency,
+            busy: card.busy(),
+            payload_handler: self.handlers.has_payload_handler(),
+            words: card.waited_words(),
+            sent: card.packets_sent(),
+            ideal: spec.hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
+            levels: card.memory_levels(),
+            statistics: card.handler_statistics(),
+            code_lines: card.code_lines_filled(),
+        };
+        let mut row = Row { refused_commands: card.refused_commands(), ..measured.row(&load) };
+        let limited_by = limited_by(row.limited_by, figures.dropped_by_overload, &offered);
+        if limited_by != row.limited_by {
+            let (judged, part) = verdict(limited_by, &row.parts);
+            row.capacity_fraction = capacity(limited_by, &row.parts, row.line_rate_fraction);
+            (row.verdict, row.limiting_part) = (judged, part.to_owned());
+            (row.sustains_line_rate, row.limited_by) = (limited_by.is_none(), limited_by);
+        }
+        row.traffic = Some(figures);
+        let failures = run.failures();
+        if let Some(recorded) = recorded {
+            recorded(run.recording);
+        }
+        Ok((row, failures))
+    }
+
+    /// Rank 0 sends the traffic.
+    fn send(&self, cluster: &mut Cluster, expression: &str) -> Result<Rc<RefCell<Sender>>, Error> {
+        let largest = self.card.spec.of::<SpinSpec>()?.packet_payload;
+        let opened = traffic_of(expression)?.open(self.request.seed, largest);
+        let mut stream = opened.map_err(|error| refused(&error))?;
+        let sender = Rc::new(RefCell::new(Sender::default()));
+        let left = sender.clone();
+        cluster.program(0, move |host| async move {
+            host.barrier().await;
+            let next = |frame: &mut Vec<u8>| match stream.next_frame(frame) {
+                Ok(due) => due.map(|due| match due {
+                    TrafficDue::Wire => Due::Wire,
+                    TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
+                }),
+                Err(error) => {
+                    left.borrow_mut().error = Some(error);
+                    None
+                }
+            };
+            let target = Target { node: NodeId(1), pt: PT, match_bits: DATA };
+            let offered = host.portals()?.card().offer(target, next).await;
+            left.borrow_mut().offered = offered;
+            Ok(())
+        });
+        Ok(sender)
+    }
+}
+
+/// The bottleneck, given what the loads of a run say that ends with packets in the card. Where no part has too much to do,
+/// packets that come in bursts wait, and yet the card keeps up: unless some are lost, or the sender was held up for good.
+fn limited_by(by_loads: Option<&'static str>, dropped: u64, offered: &Offered) -> Option<&'static str> {
+    match by_loads {
+        None | Some("waiting") if dropped > 0 => Some("packet buffer"),
+        Some("waiting" | "packet buffer") if dropped == 0 && offered.late.ps() < offered.time.ps() / 100 => {
+            None
+        }
+        other => other,
+    }
+}
+
+/// Packets that found the card's packet buffer full.
+fn dropped(network: &NetworkStatistics) -> u64 {
+    let own = network.queues.iter().filter(|queue| queue.reason == Drops::Card);
+    own.map(|queue| queue.dropped_packets).sum()
+}
+
+/// How long the sender was not allowed to send, in nanoseconds.
+fn paused(network: &NetworkStatistics) -> f64 {
+    network.queues.iter().map(|queue| queue.paused).sum::<Duration>().ns()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {
+        let offered = |late| Offered {
+            packets: 10,
+            bytes: 640,
+            time: Duration::from_us(100),
+            late: Duration::from_us(late),
+        };
+        assert_eq!(limited_by(Some("waiting"), 0, &offered(0)), None);
+        assert_eq!(limited_by(Some("waiting"), 0, &offered(2)), Some("waiting"));
+        assert_eq!(limited_by(None, 3, &offered(0)), Some("packet buffer"));
+        assert_eq!(limited_by(Some("waiting"), 3, &offered(0)), Some("packet buffer"));
+        assert_eq!(limited_by(Some("matching unit"), 0, &offered(0)), Some("matching unit"));
+        assert_eq!(limited_by(None, 0, &offered(9)), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! When frames are due, at a rate.
+
+use crate::expression::{Arrivals, Rate};
+use nicety_kernel::Rng;
+use nicety_types::NodeId;
+
+/// Picoseconds of a second.
+const SECOND: u128 = 1_000_000_000_000;
+
+/// The clock of frames at a rate.
+pub(crate) struct Clock {
+    arrivals: Arrivals,
+    /// So many units of work a second.
+    rate: u64,
+    /// Whether a frame is one unit; otherwise each of its bits is.
+    by_packet: bool,
+    /// Units so far.
+    units: u128,
+    /// Of Poisson arrivals: when the next frame is due.
+    next: u64,
+    /// Frames left of a burst, and when it is due.
+    burst: (u64, u64),
+    rng: Rng,
+}
+
+impl Clock {
+    /// Of this rate; none where it is none.
+    pub(crate) fn new(rate: Rate, arrivals: Arrivals, seed: u64) -> Option<Clock> {
+        let (rate, by_packet) = match rate {
+            Rate::Wire | Rate::Recorded => return None,
+            Rate::BitsPerSecond(rate) => (rate, false),
+            Rate::PacketsPerSecond(rate) => (rate, true),
+        };
+        let rng = Rng::named(seed, NodeId(0), "traffic arrivals");
+        Some(Clock { arrivals, rate, by_packet, units: 0, next: 0, burst: (0, 0), rng })
+    }
+
+    /// When a frame of so many bytes is due, in picoseconds from the beginning: each frame once, in their order.
+    pub(crate) fn due(&mut self, bytes: u64) -> u64 {
+        let units = if self.by_packet { 1 } else { u128::from(bytes) * 8 };
+        let paced = (self.units * SECOND / u128::from(self.rate)) as u64;
+        self.units += units;
+        match self.arrivals {
+            Arrivals::Paced => paced,
+            Arrivals::Poisson => {
+                let mean = units * SECOND / u128::from(self.rate);
+                let due = self.next;
+                self.next += self.rng.exponential(mean as u64);
+                due
+            }
+            Arrivals::Bursts(length) => {
+                let (left, due) = &mut self.burst;
+                if *left == 0 {
+                    (*left, *due) = (length, paced);
+                }
+                *left -= 1;
+                *due
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(rate: Rate, arrivals: Arrivals, sizes: &[u64]) -> Vec<u64> {
+        let mut clock = Clock::new(rate, arrivals, 3).unwrap();
+        sizes.iter().map(|&bytes| clock.due(bytes)).collect()
+    }
+
+    #[test]
+    fn frames_are_due_by_their_bits_or_one_by_one() {
+        // A byte a nanosecond.
+        let rate = Rate::BitsPerSecond(8_000_000_000);
+        assert_eq!(all(rate, Arrivals::Paced, &[64, 100, 64]), [0, 64_000, 164_000]);
+        assert_eq!(all(rate, Arrivals::Bursts(2), &[64, 100, 64]), [0, 0, 164_000]);
+        let three = Rate::PacketsPerSecond(3);
+        let third = 333_333_333_333;
+        assert_eq!(all(three, Arrivals::Paced, &[1; 4]), [0, third, 2 * third, 1_000_000_000_000]);
+    }
+
+    #[test]
+    fn gaps_of_poisson_arrivals_have_their_mean_and_variance() {
+        let due = all(Rate::PacketsPerSecond(1_000_000), Arrivals::Poisson, &[64; 100_001]);
+        let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+
+    proptest! {
+        #[test]
+        fn times_never_fall(
+            sizes in prop::collection::vec(14u64..9000, 1..60),
+            rate in 1_000u64..400_000_000_000,
+            by_packet: bool,
+            arrivals in prop_oneof![
+                Just(Arrivals::Paced), Just(Arrivals::Poisson), (1u64..9).prop_map(Arrivals::Bursts)
+            ],
+        ) {
+            let rate = if by_packet { Rate::PacketsPerSecond(rate) } else { Rate::BitsPerSecond(rate) };
+            let due = all(rate, arrivals, &sizes);
+            prop_assert!(due.is_sorted() && due[0] == 0);
+        }
+    }
+}

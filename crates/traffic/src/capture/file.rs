@@ -1,0 +1,114 @@
+//! Files of captures: as they are, or compressed by gzip or zstd, which their first bytes tell.
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How much is read of a file at once.
+const CHUNK: usize = 256 << 10;
+
+/// Opens a file; what is compressed reads as what was compressed.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+    }
+    decompressed(BufReader::with_capacity(CHUNK, File::open(path)?))
+}
+
+/// The same of bytes.
+pub(super) fn decompressed(mut bytes: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
+    // A file has four bytes at once, if it has so many.
+    let head = bytes.fill_buf()?;
+    if head.starts_with(&GZIP) {
+        return Ok(Box::new(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(bytes))));
+    }
+    if head.starts_with(&ZSTD) {
+        return Ok(Box::new(Frames { bytes: Some(bytes), frame: None }));
+    }
+    Ok(Box::new(bytes))
+}
+
+/// Frames of zstd, one behind the other.
+struct Frames<R: BufRead> {
+    /// Between two frames.
+    bytes: Option<R>,
+    frame: Option<StreamingDecoder<R, FrameDecoder>>,
+}
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(frame) = &mut self.frame {
+                let count = frame.read(buffer)?;
+                if count > 0 || buffer.is_empty() {
+                    return Ok(count);
+                }
+                self.bytes = self.frame.take().map(StreamingDecoder::into_inner);
+            }
+            let Some(mut bytes) = self.bytes.take() else { return Ok(0) };
+            if bytes.fill_buf()?.is_empty() {
+                self.bytes = Some(bytes);
+                return Ok(0);
+            }
+            let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}"));
+            self.frame = Some(StreamingDecoder::new(bytes).map_err(invalid)?);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    use std::io::{Cursor, Write};
+
+    fn zipped(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn read(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut all = Vec::new();
+        decompressed(Cursor::new(bytes))?.read_to_end(&mut all)?;
+        Ok(all)
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_compressed_is_read(bytes in prop::collection::vec(any::<u8>(), 5..3000), more in prop::collection::vec(any::<u8>(), 0..900)) {
+            let both = [&bytes[..], &more].concat();
+            let zstd = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
+            prop_assert_eq!(&read([zipped(&bytes), zipped(&more)].concat()).unwrap(), &both);
+            prop_assert_eq!(&read([zstd(&bytes), zstd(&more)].concat()).unwrap(), &both);
+        }
+
+        #[test]
+        fn damaged_files_are_errors_and_no_more(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            at: prop::sample::Index,
+            change: u8,
+            zstd: bool,
+        ) {
+            let mut packed = match zstd {
+                true => compress_to_vec(&bytes[..], CompressionLevel::Fastest),
+                false => zipped(&bytes),
+            };
+            let at = at.index(packed.len());
+            packed[at] ^= change;
+            let _ = read(packed.clone());
+            packed.truncate(at);
+            let _ = read(packed);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Traffic as an expression describes it.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+/// Traffic: where frames come from, how many, and when they are due.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traffic {
+    /// The expression.
+    pub(crate) text: String,
+    /// Where frames come from.
+    pub source: Source,
+    /// When they are due.
+    pub rate: Rate,
+    /// How they follow each other at a rate.
+    pub arrivals: Arrivals,
+    /// The number of frames; of a capture that is not looped all of it, where it is none.
+    pub packets: Option<u64>,
+}
+
+/// Where frames come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// A capture.
+    Capture {
+        /// The file: pcap or pcapng, perhaps compressed.
+        path: PathBuf,
+        /// Whether it begins again at its end.
+        looped: bool,
+        /// What becomes of packets of which not all was captured.
+        cut: Cut,
+    },
+    /// A template of headers.
+    Template(Template),
+}
+
+/// What becomes of packets of which not all was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// An error.
+    Refuse,
+    /// They are filled up with zeros.
+    Pad,
+}
+
+/// Frames of a transport protocol over IP version 4.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// Source addresses of flows.
+    pub src: Addresses,
+    /// Destination addresses.
+    pub dst: Addresses,
+    /// Source ports.
+    pub sport: Ports,
+    /// Destination ports.
+    pub dport: Ports,
+    /// The number of flows: that many different headers.
+    pub flows: u64,
+    /// How often each flow has a frame.
+    pub popularity: Popularity,
+    /// Bytes of frames, without the frame check sequence.
+    pub sizes: Sizes,
+}
+
+/// A transport protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// UDP.
+    Udp,
+    /// TCP.
+    Tcp,
+}
+
+impl Protocol {
+    /// Bytes of all headers: Ethernet, IP, and its own.
+    pub const fn headers(self) -> u64 {
+        14 + 20
+            + match self {
+                Protocol::Udp => 8,
+                Protocol::Tcp => 20,
+            }
+    }
+}
+
+/// A network's addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// The first.
+    pub first: Ipv4Addr,
+    /// How many follow each other from there on, at least one.
+    pub count: u64,
+}
+
+/// Ports that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// The first.
+    pub first: u16,
+    /// The last.
+    pub last: u16,
+}
+
+impl Ports {
+    /// How many there are.
+    pub const fn count(self) -> u64 {
+        self.last as u64 - self.first as u64 + 1
+    }
+}
+
+/// How often each flow has a frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Popularity {
+    /// Each as often as any other.
+    Uniform,
+    /// The one of rank k in proportion to k to the power of minus this.
+    Zipf(f64),
+}
+
+/// Bytes of frames, without the frame check sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// Each of these sizes with its weight.
+    Weighted(Vec<(u64, u64)>),
+    /// Each from the first to the last as often as any other.
+    Range(u64, u64),
+}
+
+impl Sizes {
+    /// The usual simple IMIX: IP packets of 40, 576 and 1500 bytes as 7 : 4 : 1, in frames of 64, 594 and 1518 bytes, of which
+    /// the last four are the frame check sequence, which no handler sees.
+    pub fn imix() -> Sizes {
+        Sizes::Weighted(vec![(60, 7), (590, 4), (1514, 1)])
+    }
+
+    /// The smallest and the largest.
+    pub fn extent(&self) -> (u64, u64) {
+        match self {
+            Sizes::Range(first, last) => (*first, *last),
+            Sizes::Weighted(sizes) => {
+                let all = || sizes.iter().map(|(size, _)| *size);
+                (all().min().unwrap_or(0), all().max().unwrap_or(0))
+            }
+        }
+    }
+}
+
+/// When frames are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// One behind the other, as the wire takes them.
+    Wire,
+    /// At the times of the capture.
+    Recorded,
+    /// So many bits of frames in a second.
+    BitsPerSecond(u64),
+    /// So many frames in a second.
+    PacketsPerSecond(u64),
+}
+
+/// How frames follow each other at a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At the rate, evenly.
+    Paced,
+    /// Gaps between them are exponentially distributed.
+    Poisson,
+    /// So many at once, and bursts at the rate.
+    Bursts(u64),
+}

@@ -1,0 +1,48 @@
+//! Traffic for network cards: frames of Ethernet, and when each is due.
+//!
+//! A [`Traffic`] is described by an expression ([`Traffic::parse`]) and opened as a [`Stream`], which gives one frame after
+//! another in constant memory. Frames come from a capture, or are made by a template:
+//!
+//! ```text
+//! capture=edge.pcapng.gz rate=wire loop packets=10M
+//! udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson
+//! ```
+//!
+//! - [`capture`]: captures of packets, pcap and pcapng, also compressed by gzip or zstd.
+//! - `expression.rs`, `parse.rs`, `error.rs`: expressions, their parser, and errors that name a position.
+//! - `template.rs`, `zipf.rs`: frames of UDP and TCP in flows.
+//! - `arrivals.rs`: when frames are due.
+//! - `stream.rs`: all of it, one frame at a time.
+//!
+//! Nothing here knows a card or a simulation: whoever takes frames says how long they may be, and a frame that is due
+//! [at once](Due::Wire) goes as soon as the wire is free.
+//!
+//! ```
+//! use nicety_traffic::{Due, Traffic};
+//!
+//! let traffic = Traffic::parse("udp dport=53 src=10.0.0.0/24 size=64 rate=1Mpps packets=3")?;
+//! let mut stream = traffic.open(1, 1518)?;
+//! let mut frame = Vec::new();
+//! let mut due = Vec::new();
+//! while let Some(next) = stream.next_frame(&mut frame)? {
+//!     assert_eq!((frame.len(), &frame[26..29], &frame[36..38]), (64, &[10, 0, 0][..], &[0, 53][..]));
+//!     due.push(next);
+//! }
+//! assert_eq!(due, [0, 1_000_000, 2_000_000].map(Due::At));
+//! # Ok::<(), nicety_traffic::TrafficError>(())
+//! ```
+
+mod arrivals;
+pub mod capture;
+mod error;
+mod expression;
+mod parse;
+mod stream;
+mod template;
+mod zipf;
+
+pub use error::TrafficError;
+pub use expression::{
+    Addresses, Arrivals, Cut, Popularity, Ports, Protocol, Rate, Sizes, Source, Template, Traffic,
+};
+pub use stream::{Due, Stream};

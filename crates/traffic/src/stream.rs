@@ -1,0 +1,356 @@
+//! Traffic as a stream: one frame at a time, with when it is due.
+
+use crate::arrivals::Clock;
+use crate::capture::{self, Capture, Packet};
+use crate::error::TrafficError;
+use crate::expression::{Cut, Rate, Source, Traffic};
+use crate::template::Maker;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Ethernet's LINKTYPE.
+const ETHERNET: u32 = 1;
+/// Bytes of a frame's header.
+const HEADER: usize = 14;
+
+/// When a frame is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// As soon as the wire is free.
+    Wire,
+    /// So many picoseconds after the first one.
+    At(u64),
+}
+
+/// Frames, one after another.
+pub struct Stream {
+    frames: Frames,
+    clock: Option<Clock>,
+    left: Option<u64>,
+    /// Most bytes of a frame.
+    largest: u64,
+}
+
+enum Frames {
+    Made(Box<Maker>),
+    Captured(Box<Captured>),
+}
+
+/// Frames of a capture.
+struct Captured {
+    path: PathBuf,
+    looped: bool,
+    cut: Cut,
+    recorded: bool,
+    capture: Capture<Box<dyn Read>>,
+    times: Times,
+}
+
+/// Recorded times, from the first packet on.
+#[derive(Default)]
+struct Times {
+    /// Of the first packet of the capture.
+    first: Option<u128>,
+    /// When the capture began this time, and when the latest packet was due.
+    begun: u64,
+    latest: u64,
+    /// Packets of the capture, this time.
+    packets: u64,
+}
+
+impl Times {
+    /// When a packet of this time is due; none can be before the one in front of it.
+    fn due(&mut self, time: u128) -> u64 {
+        let first = *self.first.get_or_insert(time);
+        let since = u64::try_from(time.saturating_sub(first)).unwrap_or(u64::MAX);
+        self.latest = self.latest.max(self.begun.saturating_add(since));
+        self.packets += 1;
+        self.latest
+    }
+
+    /// The capture begins again, a mean gap behind its last packet.
+    fn again(&mut self) {
+        let gap = (self.latest - self.begun) / (self.packets.max(2) - 1);
+        (self.begun, self.packets) = (self.latest.saturating_add(gap), 0);
+    }
+}
+
+impl Traffic {
+    /// The expression.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Opens the traffic for a card whose frames have at most so many bytes, without their check sequence.
+    ///
+    /// # Errors
+    /// A capture that is none or cannot be read, or sizes above the most.
+    pub fn open(&self, seed: u64, largest: u64) -> Result<Stream, TrafficError> {
+        let frames = match &self.source {
+            Source::Template(template) => {
+                let (_, most) = template.sizes.extent();
+                if most > largest {
+                    let message = format!(
+                        "frames of {most} bytes, and a packet of the card carries {largest} at most; write a size up to {largest}"
+                    );
+                    return Err(TrafficError::new(message));
+                }
+                Frames::Made(Box::new(Maker::new(template.clone(), most, seed)))
+            }
+            Source::Capture { path, looped, cut } => Frames::Captured(Box::new(Captured {
+                path: path.clone(),
+                looped: *looped,
+                cut: *cut,
+                recorded: self.rate == Rate::Recorded,
+                capture: open(path)?,
+                times: Times::default(),
+            })),
+        };
+        let clock = Clock::new(self.rate, self.arrivals, seed);
+        Ok(Stream { frames, clock, left: self.packets, largest })
+    }
+}
+
+fn open(path: &Path) -> Result<Capture<Box<dyn Read>>, TrafficError> {
+    let place = path.display();
+    let file = capture::open(path).map_err(|error| {
+        let text = error.to_string();
+        TrafficError::new(format!("{place}: {}", text.split(" (os error").next().unwrap_or(&text)))
+    })?;
+    Capture::new(file).map_err(|damage| TrafficError::new(format!("{place}: {}", damage.what)))
+}
+
+impl Stream {
+    /// Puts the next frame into `frame`, and says when it is due; none at the end.
+    ///
+    /// # Errors
+    /// A capture that is damaged or cut short, or a packet of it that is no frame of Ethernet, too long, or not all there. The
+    /// text names the packet.
+    pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<Due>, TrafficError> {
+        if self.left == Some(0) {
+            return Ok(None);
+        }
+        let recorded = match &mut self.frames {
+            Frames::Made(maker) => {
+                maker.make(frame);
+                None
+            }
+            Frames::Captured(captured) => match captured.next(frame, self.largest)? {
+                None => return Ok(None),
+                Some(due) => due,
+            },
+        };
+        self.left = self.left.map(|left| left - 1);
+        Ok(Some(match (&mut self.clock, recorded) {
+            (Some(clock), _) => Due::At(clock.due(frame.len() as u64)),
+            (None, Some(due)) => Due::At(due),
+            (None, None) => Due::Wire,
+        }))
+    }
+}
+
+impl Captured {
+    /// The next frame, and when it is due by its recorded time, if that counts.
+    fn next(&mut self, frame: &mut Vec<u8>, largest: u64) -> Result<Option<Option<u64>>, TrafficError> {
+        loop {
+            let place = self.path.display();
+            let number = self.capture.packets() + 1;
+            match self.capture.next_packet() {
+                Some(Ok(packet)) => {
+                    let wrong = |what: String| TrafficError::new(format!("{place}: packet {number} {what}"));
+                    copy(&packet, self.cut, largest, frame).map_err(wrong)?;
+                    if !self.recorded {
+                        return Ok(Some(None));
+                    }
+                    let time = packet.time.ok_or_else(|| {
+                        wrong("has no time; write rate=wire, rate=10Gbps or rate=5Mpps".into())
+                    })?;
+                    return Ok(Some(Some(self.times.due(time))));
+                }
+                Some(Err(damage)) => return Err(TrafficError::new(format!("{place}: {damage}"))),
+                None if number == 1 => {
+                    return Err(TrafficError::new(format!("{place}: there is no packet in it")));
+                }
+                None if !self.looped => return Ok(None),
+                None => {
+                    self.capture = open(&self.path)?;
+                    self.times.again();
+                }
+            }
+        }
+    }
+}
+
+/// Copies a packet's frame; the error says what it is or has.
+fn copy(packet: &Packet<'_>, cut: Cut, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
+    let Packet { link, bytes, length, .. } = *packet;
+    if link != ETHERNET {
+        return Err(format!("has link type {link}, and frames of Ethernet, link type 1, are sent"));
+    }
+    let length = length.max(bytes.len() as u64);
+    if length > largest {
+        return Err(format!(
+            "has {length} bytes, and a packet of the card carries {largest} at most; give the card longer ones, or a capture \
+             without it"
+        ));
+    }
+    let captured = bytes.len() as u64;
+    if captured < length && cut == Cut::Refuse {
+        return Err(format!(
+            "was captured up to byte {captured} of {length}; write cut=pad to fill it up with zeros"
+        ));
+    }
+    if length < HEADER as u64 {
+        return Err(format!("has {length} bytes, and the header of Ethernet alone has {HEADER}"));
+    }
+    frame.clear();
+    frame.extend_from_slice(bytes);
+    frame.resize(length as usize, 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A capture with packets of these times in nanoseconds, link type and bytes; `length` is added to what was on the wire.
+    fn pcap(link: u32, packets: &[(u64, Vec<u8>, u32)]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = [0xa1b2_3c4du32, 0x0002_0004, 0, 0, 65_535, link]
+            .iter()
+            .flat_map(|word| word.to_be_bytes())
+            .collect();
+        for (time, packet, more) in packets {
+            let captured = packet.len() as u32;
+            let head =
+                [(time / 1_000_000_000) as u32, (time % 1_000_000_000) as u32, captured, captured + more];
+            bytes.extend(head.iter().flat_map(|word| word.to_be_bytes()));
+            bytes.extend(packet);
+        }
+        bytes
+    }
+
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str, bytes: &[u8]) -> File {
+            let path =
+                std::env::temp_dir().join(format!("nicety-traffic-{}-{name}.pcap", std::process::id()));
+            std::fs::write(&path, bytes).unwrap();
+            File(path)
+        }
+
+        fn traffic(&self, rest: &str) -> Traffic {
+            Traffic::parse(&format!("capture={} {rest}", self.0.display())).unwrap()
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    type Got = Vec<(Due, Vec<u8>)>;
+
+    fn all(traffic: &Traffic) -> Result<Got, String> {
+        let mut stream = traffic.open(1, 1514).map_err(|error| error.to_string())?;
+        let (mut frame, mut got) = (Vec::new(), Vec::new());
+        while let Some(due) = stream.next_frame(&mut frame).map_err(|error| error.to_string())? {
+            got.push((due, frame.clone()));
+        }
+        Ok(got)
+    }
+
+    fn three() -> Vec<(u64, Vec<u8>, u32)> {
+        vec![
+            (5_000_000_100, vec![1; 60], 0),
+            (5_000_000_400, vec![2; 70], 0),
+            (5_000_000_300, vec![3; 80], 0),
+        ]
+    }
+
+    #[test]
+    fn packets_come_when_they_were_recorded_and_again() {
+        let file = File::new("recorded", &pcap(1, &three()));
+        let due =
+            |rest| all(&file.traffic(rest)).unwrap().into_iter().map(|(due, _)| due).collect::<Vec<_>>();
+        // One that was recorded too early comes with the one before it.
+        assert_eq!(due(""), [0, 300_000, 300_000].map(Due::At));
+        assert_eq!(due("loop packets=5"), [0, 300_000, 300_000, 450_000, 750_000].map(Due::At));
+        assert_eq!(due("rate=wire packets=2"), [Due::Wire; 2]);
+        assert_eq!(due("rate=1Mpps"), [0, 1_000_000, 2_000_000].map(Due::At));
+        let frames: Vec<Vec<u8>> =
+            all(&file.traffic("")).unwrap().into_iter().map(|(_, frame)| frame).collect();
+        assert_eq!(frames, [vec![1; 60], vec![2; 70], vec![3; 80]]);
+    }
+
+    #[test]
+    fn packets_that_cannot_be_sent_are_named() {
+        let cut = File::new("cut", &pcap(1, &[(0, vec![1; 60], 0), (1, vec![2; 60], 40)]));
+        let error = all(&cut.traffic("")).unwrap_err();
+        assert!(error.contains("packet 2 was captured up to byte 60 of 100; write cut=pad"), "{error}");
+        assert_eq!(all(&cut.traffic("cut=pad")).unwrap()[1].1, [[2; 60].to_vec(), vec![0; 40]].concat());
+        for (name, link, packet, words) in [
+            (
+                "long",
+                1,
+                vec![0; 1515],
+                "packet 1 has 1515 bytes, and a packet of the card carries 1514 at most",
+            ),
+            ("other", 113, vec![0; 60], "packet 1 has link type 113"),
+            ("short", 1, vec![0; 13], "packet 1 has 13 bytes"),
+        ] {
+            let file = File::new(name, &pcap(link, &[(0, packet, 0)]));
+            let error = all(&file.traffic("")).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+        let whole = pcap(1, &three());
+        let short = File::new("damaged", &whole[..whole.len() - 9]);
+        let error = all(&short.traffic("")).unwrap_err();
+        assert!(error.contains("at packet 3, byte ") && error.contains("9 bytes before the end"), "{error}");
+        let empty = File::new("empty", &pcap(1, &[]));
+        assert!(all(&empty.traffic("loop packets=2")).unwrap_err().contains("no packet in it"));
+        assert!(
+            all(&Traffic::parse("capture=/nowhere.pcap").unwrap())
+                .unwrap_err()
+                .starts_with("/nowhere.pcap: ")
+        );
+        assert!(all(&Traffic::parse("udp size=2000").unwrap()).unwrap_err().contains("up to 1514"));
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let traffic =
+            Traffic::parse("udp src=10.0.0.0/8 zipf=1.1 imix rate=1Gbps arrivals=poisson packets=200")
+                .unwrap();
+        let of = |seed| {
+            let mut stream = traffic.open(seed, 1514).unwrap();
+            let mut frame = Vec::new();
+            (0..200).map(|_| (stream.next_frame(&mut frame).unwrap(), frame.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_captured_is_sent(
+            packets in prop::collection::vec((0u64..1 << 40, prop::collection::vec(any::<u8>(), 14..100)), 1..20),
+            rounds in 1u64..4,
+        ) {
+            let written: Vec<_> = packets.iter().map(|(time, bytes)| (*time, bytes.clone(), 0)).collect();
+            let file = File::new(&format!("any{rounds}-{}", packets.len()), &pcap(1, &written));
+            let count = packets.len() as u64 * rounds;
+            let got = all(&file.traffic(&format!("loop packets={count}"))).unwrap();
+            prop_assert_eq!(got.len() as u64, count);
+            let mut latest = 0;
+            for ((due, frame), (_, bytes)) in got.iter().zip(packets.iter().cycle()) {
+                prop_assert_eq!(frame, bytes);
+                let Due::At(due) = due else { panic!("recorded times") };
+                prop_assert!(*due >= latest);
+                latest = *due;
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Frames made by a template: headers by flow, sizes by distribution, and random bytes behind them.
+
+use crate::expression::{Popularity, Protocol, Sizes, Template};
+use crate::zipf::Zipf;
+use nicety_kernel::Rng;
+use nicety_types::NodeId;
+
+/// Addresses of both stations: locally administered.
+const STATIONS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+/// Random bytes that payloads are cut of; a power of two.
+const RANDOM: usize = 1 << 16;
+
+/// Makes frames, in memory that depends neither on flows nor on frames.
+pub(crate) struct Maker {
+    template: Template,
+    zipf: Option<Zipf>,
+    /// The sum of the weights of sizes.
+    weights: u64,
+    /// A flow's header is number `flow * step + first` of all, so that flows look like no row.
+    step: u128,
+    first: u128,
+    headers: u128,
+    random: Vec<u8>,
+    made: u64,
+    flows: Rng,
+    sizes: Rng,
+}
+
+impl Template {
+    /// How many different headers there are.
+    pub(crate) fn headers(&self) -> u128 {
+        let parts = [self.src.count, self.dst.count, self.sport.count(), self.dport.count()];
+        parts.into_iter().map(u128::from).product()
+    }
+}
+
+impl Maker {
+    pub(crate) fn new(template: Template, largest: u64, seed: u64) -> Maker {
+        let rng = |name| Rng::named(seed, NodeId(0), name);
+        let headers = template.headers();
+        let mut order = rng("traffic flow order");
+        // About the golden section of them, and without a common divisor.
+        let mut step = (headers * 618_033_988 / 1_000_000_000).max(1);
+        while divisor(step, headers) != 1 {
+            step += 1;
+        }
+        let first = u128::from(order.next_u64()) % headers;
+        let zipf = match template.popularity {
+            Popularity::Uniform => None,
+            Popularity::Zipf(exponent) => Some(Zipf::new(template.flows, exponent)),
+        };
+        let weights = match &template.sizes {
+            Sizes::Weighted(sizes) => sizes.iter().map(|(_, weight)| weight).sum(),
+            Sizes::Range(..) => 0,
+        };
+        let mut random = vec![0; RANDOM + largest as usize];
+        rng("traffic payload").fill(&mut random);
+        let (flows, sizes) = (rng("traffic flows"), rng("traffic sizes"));
+        Maker { template, zipf, weights, step, first, headers, random, made: 0, flows, sizes }
+    }
+
+    /// The next frame.
+    pub(crate) fn make(&mut self, frame: &mut Vec<u8>) {
+        let size = self.size() as usize;
+        let flow = match &self.zipf {
+            Some(zipf) => zipf.draw(&mut self.flows),
+            None if self.template.flows == 1 => 0,
+            None => self.flows.below(self.template.flows),
+        };
+        let Template { protocol, src, dst, sport, dport, .. } = &self.template;
+        let mut number = (u128::from(flow) * self.step + self.first) % self.headers;
+        let mut part = |count: u64| {
+            let digit = number % u128::from(count);
+            number /= u128::from(count);
+            digit as u64
+        };
+        let source = u32::from(src.first) + part(src.count) as u32;
+        let source_port = sport.first + part(sport.count()) as u16;
+        let destination = u32::from(dst.first) + part(dst.count) as u32;
+        let destination_port = dport.first + part(dport.count()) as u16;
+        let (headers, udp) = (protocol.headers() as usize, *protocol == Protocol::Udp);
+        let mut head = [0u8; 54];
+        head[..12].copy_from_slice(&STATIONS);
+        head[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
+        head[16..18].copy_from_slice(&((size - 14) as u16).to_be_bytes());
+        head[18..20].copy_from_slice(&(self.made as u16).to_be_bytes());
+        head[20] = 0x40;
+        head[22..24].copy_from_slice(&[64, if udp { 17 } else { 6 }]);
+        head[26..30].copy_from_slice(&source.to_be_bytes());
+        head[30..34].copy_from_slice(&destination.to_be_bytes());
+        let sum = checksum(sum_of(&head[14..34]));
+        head[24..26].copy_from_slice(&sum.to_be_bytes());
+        head[34..36].copy_from_slice(&source_port.to_be_bytes());
+        head[36..38].copy_from_slice(&destination_port.to_be_bytes());
+        if udp {
+            // A checksum of 0 is none.
+            head[38..40].copy_from_slice(&((size - 34) as u16).to_be_bytes());
+        } else {
+            head[38..42].copy_from_slice(&(self.made as u32).to_be_bytes());
+            head[46..50].copy_from_slice(&[0x50, 0x10, 0xff, 0xff]);
+        }
+        frame.clear();
+        frame.extend_from_slice(&head[..headers]);
+        let at = (self.made as usize).wrapping_mul(29) % RANDOM;
+        frame.extend_from_slice(&self.random[at..at + size - headers]);
+        if !udp {
+            let segment = &frame[34..];
+            let pseudo = sum_of(&frame[26..34]) + 6 + segment.len() as u64;
+            let sum = checksum(pseudo + sum_of(segment));
+            frame[50..52].copy_from_slice(&sum.to_be_bytes());
+        }
+        self.made += 1;
+    }
+
+    fn size(&mut self) -> u64 {
+        match &self.template.sizes {
+            Sizes::Range(first, last) => first + self.sizes.below(last - first + 1),
+            Sizes::Weighted(sizes) if sizes.len() == 1 => sizes[0].0,
+            Sizes::Weighted(sizes) => {
+                let mut drawn = self.sizes.below(self.weights);
+                for (size, weight) in sizes {
+                    match drawn.checked_sub(*weight) {
+                        None => return *size,
+                        Some(rest) => drawn = rest,
+                    }
+                }
+                unreachable!("less was drawn than all weights together")
+            }
+        }
+    }
+}
+
+fn divisor(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The sum of the 16-bit words of bytes (RFC 1071).
+fn sum_of(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(2);
+    let last = words.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
+    words.map(|word| u64::from(word[0]) << 8 | u64::from(word[1])).sum::<u64>() + last
+}
+
+fn checksum(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, Traffic};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn maker(text: &str) -> Maker {
+        let Source::Template(template) = Traffic::parse(text).unwrap().source else { panic!("{text}") };
+        Maker::new(template, 1518, 7)
+    }
+
+    fn frames(text: &str, count: usize) -> Vec<Vec<u8>> {
+        let mut maker = maker(text);
+        let make = |_| {
+            let mut frame = Vec::new();
+            maker.make(&mut frame);
+            frame
+        };
+        (0..count).map(make).collect()
+    }
+
+    #[test]
+    fn frames_are_valid() {
+        for (text, protocol) in [("udp sport=1-9 size=61", 17), ("tcp src=10.0.0.0/8 size=333 flows=100", 6)]
+        {
+            for frame in frames(text, 20) {
+                assert_eq!((&frame[12..15], frame[23]), (&[8, 0, 0x45][..], protocol));
+                assert_eq!(usize::from(u16::from_be_bytes([frame[16], frame[17]])), frame.len() - 14);
+                assert_eq!(checksum(sum_of(&frame[14..34])), 0);
+                if protocol == 6 {
+                    let segment = &frame[34..];
+                    let pseudo = sum_of(&frame[26..34]) + 6 + segment.len() as u64;
+                    assert_eq!(checksum(pseudo + sum_of(segment)), 0);
+                } else {
+                    assert_eq!(usize::from(u16::from_be_bytes([frame[38], frame[39]])), frame.len() - 34);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_flows_as_asked_for_each_with_its_own_header() {
+        let keys = |text: &str, count| -> BTreeMap<Vec<u8>, u32> {
+            let mut keys = BTreeMap::new();
+            for frame in frames(text, count) {
+                *keys.entry(frame[26..38].to_vec()).or_default() += 1;
+            }
+            keys
+        };
+        let uniform = keys("udp src=10.0.0.0/28 sport=1-10 dport=53 flows=100", 10_000);
+        assert_eq!(uniform.len(), 100);
+        assert!(uniform.values().all(|&count| (50..170).contains(&count)));
+        assert!(uniform.keys().all(|key| key[..3] == [10, 0, 0] && key[3] < 16 && key[10..] == [0, 53]));
+        // All of them where no number is given.
+        assert_eq!(keys("udp src=10.0.0.0/28 sport=1-10", 10_000).len(), 160);
+        let zipf = keys("udp src=10.0.0.0/16 flows=1k zipf=1.2", 10_000);
+        let most = zipf.values().max().unwrap();
+        // The first of 1000 ranks has 1 / 4.33 of all.
+        assert!((2_100..2_500).contains(most), "{most}");
+    }
+
+    #[test]
+    fn sizes_are_as_often_as_their_weights() {
+        let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+        for frame in frames("imix", 12_000) {
+            *counts.entry(frame.len()).or_default() += 1;
+        }
+        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [60, 590, 1514]);
+        assert!((6_800..7_200).contains(&counts[&60]) && (900..1_100).contains(&counts[&1514]), "{counts:?}");
+        let sizes: BTreeSet<usize> = frames("udp size=64-70", 200).iter().map(Vec::len).collect();
+        assert_eq!(sizes, (64..=70).collect());
+    }
+}

@@ -1,0 +1,209 @@
+"""Traffic of line-rate checks: captures and made packets, loss and pauses, counts that add up, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety as package
+from nicety.bench.line_rate import line_rate_figure, line_rate_text
+from nicety.shared.types import LineRateRow, TrafficFigures
+
+# Counts frames by their destination port in the state, and drops those to port 7.
+COUNTS = """
+#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    const uint8_t *frame = (const uint8_t *)p.base;
+    if (frame[12] != 8 || p.length < 42)
+        return FAIL;
+    const uint32_t port = frame[36] << 8 | frame[37];
+    return port == 7 ? DROP : SUCCESS;
+}
+"""
+SLOW = """
+#include <nicety.h>
+__handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void *state) {
+    __asm__ volatile(".rept 997\\n nop\\n .endr\\n li a0, 0\\n ret");
+}
+"""
+# Faster matching: a packet is a message, and each of them takes a search.
+FAST = "match.first=1 ns"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.c"
+    path.write_text(text)
+    return path
+
+
+def frame(size: int, port: int) -> bytes:
+    head = bytes(12) + b"\x08\x00\x45" + bytes(19) + bytes(2) + port.to_bytes(2, "big")
+    return head + bytes(size - len(head))
+
+
+def pcap(packets: Sequence[tuple[int, bytes]], link: int = 1, cut: int = 0) -> bytes:
+    """A capture of packets with their times in nanoseconds; of each, `cut` bytes more were on the wire."""
+    text = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, link)
+    for time, packet in packets:
+        text += struct.pack("<IIII", time // 10**9, time % 10**9, len(packet), len(packet) + cut) + packet
+    return text
+
+
+def check(source: Path, traffic: str, *overrides: str, **more: Any) -> tuple[LineRateRow, TrafficFigures]:
+    (row,) = package.check_line_rate(
+        source, nics="spin-discrete", traffic=traffic, overrides=[FAST, *overrides], **more
+    )["rows"]
+    figures = row["traffic"]
+    parts = [figures["passed"], figures["dropped_by_handler"], figures["failed"]]
+    assert figures["handled"] == sum(parts) == row["packets"]
+    assert figures["offered"] == figures["handled"] + figures["dropped_by_overload"]
+    times = [
+        figures["latency_ns_p50"],
+        figures["latency_ns_p99"],
+        figures["latency_ns_p999"],
+        figures["latency_ns_max"],
+    ]
+    assert times == sorted(times)
+    return row, figures
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_capture_comes_at_its_times(tmp_path: Path, packed: bool) -> None:
+    source = write(tmp_path, COUNTS)
+    packets = [(number * 1000, frame(100 + number % 50, 7 if number % 4 == 0 else 53)) for number in range(200)]
+    capture = tmp_path / "my.pcap"
+    capture.write_bytes(gzip.compress(pcap(packets)) if packed else pcap(packets))
+    row, figures = check(source, f"capture={capture}")
+    assert (figures["offered"], figures["dropped_by_handler"], figures["passed"]) == (200, 50, 150)
+    assert figures["offered_bytes"] == sum(len(packet) for _, packet in packets)
+    # 199 gaps of a microsecond, and the last packet's time on the wire.
+    assert figures["offered_ns"] == pytest.approx(199_000, rel=1e-3)
+    assert row["verdict"] == "yes"
+    # A match of 1 ns, and the handler: no packet waits for another.
+    assert figures["latency_ns_max"] == pytest.approx(1 + row["cycles_mean"] * 0.4, abs=3)
+    _, again = check(source, f"capture={capture} loop packets=1000 rate=2Mpps")
+    assert (again["offered"], again["dropped_by_handler"]) == (1000, 250)
+    assert again["offered_ns"] == pytest.approx(500_000, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "load", "waits"), [("paced", 0.5, False), ("poisson", 0.5, True), ("burst:64", 0.5, True)]
+)
+def test_bursts_wait_where_paced_packets_do_not(tmp_path: Path, arrivals: str, load: float, waits: bool) -> None:
+    source = write(tmp_path, SLOW)
+    # 1000 cycles of 0.4 ns on 4 processors: 10 packets a microsecond.
+    traffic = f"udp size=64 rate={10 * load}Mpps arrivals={arrivals} packets=4k"
+    row, figures = check(source, traffic)
+    assert row["loads"]["hpus"] == pytest.approx(load, rel=0.05)
+    assert row["verdict"] == "yes"
+    assert (figures["latency_ns_p99"] > 500) is waits
+    assert figures["latency_ns_p50"] >= 400
+    assert check(source, traffic)[1] == figures
+    if waits and arrivals == "poisson":
+        assert check(source, traffic, seed=2)[1] != figures
+
+
+@pytest.mark.parametrize(("overload", "lost"), [({}, False), ({"lossy": True}, True), ({"pfc": True}, False)])
+def test_a_full_buffer_drops_or_pauses_or_holds_credits(tmp_path: Path, overload: dict[str, bool], lost: bool) -> None:
+    source = write(tmp_path, SLOW)
+    row, figures = check(source, "udp size=64 rate=20Mpps packets=4k", **overload)
+    # Twice as many as the processors handle.
+    assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+    assert row["capacity_fraction"] == pytest.approx(0.5, rel=0.01)
+    assert figures["overload"] == (next(iter(overload), "credits"))
+    share = figures["dropped_by_overload"] / figures["offered"]
+    # All but the buffer's 256.
+    assert share == (pytest.approx(0.5 - 256 / 4000, abs=0.02) if lost else 0)
+    assert (figures["paused_ns"] > 0) is ("pfc" in overload)
+    assert row["line_rate_fraction"] == pytest.approx(0.5, rel=0.1)
+    # 256 packets wait for four processors of 400 ns.
+    assert figures["latency_ns_max"] == pytest.approx(256 * 100, rel=0.05)
+
+
+def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(tmp_path: Path) -> None:
+    source = write(tmp_path, SLOW)
+    row, figures = check(source, "udp size=64 rate=1Mpps arrivals=burst:400 packets=4k", lossy=True)
+    assert row["loads"]["hpus"] < 0.2
+    assert (row["verdict"], row["limiting_part"]) == ("no", "packet buffer")
+    # While a burst comes, at 6.7 ns a packet, 27 packets are handled.
+    assert figures["dropped_by_overload"] == pytest.approx(10 * (400 - 256 - 27), rel=0.05)
+    report = package.check_line_rate(
+        source, traffic="udp size=64 rate=1Mpps arrivals=burst:400 packets=4k", overrides=[FAST], lossy=True
+    )
+    text = line_rate_text(report).replace("\n# ", " ")
+    assert "packets that find it full are dropped" in text
+    assert f"{figures['dropped_by_overload']} packets are lost" in text
+    line_rate_figure(report).draw_without_rendering()
+
+
+def test_flows_and_sizes_reach_handlers(tmp_path: Path) -> None:
+    row, figures = check(
+        write(tmp_path, COUNTS), "udp dport=1-10 src=10.0.0.0/16 flows=100k zipf=1.1 imix rate=50Gbps packets=20k"
+    )
+    assert figures["failed"] == 0
+    assert 0 < figures["dropped_by_handler"] < 20_000
+    # 7 x 60, 4 x 590 and 1514 bytes are 358 in the mean.
+    assert row["packet_bytes"] == pytest.approx((7 * 60 + 4 * 590 + 1514) / 12, rel=0.03)
+    assert figures["offered_bytes"] * 8 / figures["offered_ns"] == pytest.approx(50, rel=0.01)
+
+
+def test_on_the_command_line(nicety: Callable, tmp_path: Path) -> None:
+    write(tmp_path, COUNTS)
+    command = ["bench", "handlers", "mine.c", "--nic", "spin-discrete", "--traffic", "udp dport=7 size=64 packets=500"]
+    result = nicety(*command, "--csv", "f.csv", "--plot", "f.png", "--trace", "f.pftrace")
+    assert result.status == 0, result.stderr
+    report = nicety(*command, "--json").json()
+    assert result.stdout == line_rate_text(report)
+    assert "# traffic, each packet a message: udp dport=7 size=64 packets=500" in result.stdout
+    assert "drops 100.0%" in result.stdout
+    assert "traffic_latency_ns_p999" in (tmp_path / "f.csv").read_text()
+    assert (tmp_path / "f.pftrace").stat().st_size > 1000
+
+
+CAPTURES = {
+    "cut.pcap": (pcap([(0, frame(100, 1)), (9, frame(100, 1))])[:-10], "at packet 2, byte 140: the file ends 10 bytes"),
+    "snapped.pcap": (pcap([(0, frame(100, 1))], cut=20), "packet 1 was captured up to byte 100 of 120; write cut=pad"),
+    "cooked.pcap": (pcap([(0, frame(100, 1))], link=113), "packet 1 has link type 113"),
+    "long.pcap": (pcap([(0, frame(99, 1)), (1, frame(4097, 1))]), "packet 2 has 4097 bytes"),
+    "text.pcap": (b"not a capture at all", "this is no capture"),
+    "empty.pcap": (pcap([]), "there is no packet in it"),
+}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_captures_that_cannot_be_sent_name_the_packet(nicety: Callable, tmp_path: Path, name: str) -> None:
+    write(tmp_path, COUNTS)
+    content, words = CAPTURES[name]
+    (tmp_path / name).write_bytes(content)
+    result = nicety("bench", "handlers", "mine.c", "--nic", "spin-discrete", "--traffic", f"capture={name}")
+    assert (result.status, result.stdout) == (2, "")
+    assert f"--traffic: {name}: " in result.stderr
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--traffic", "udp dprt=53"], ["column 5: there is no key dprt", "^^^^"]),
+        (["--traffic", "udp imix size=64"], ["imix and size", "leave one of the two out"]),
+        (["--traffic", "udp size=9000"], ["9000 bytes", "4096 at most"]),
+        (["--traffic", "capture=gone.pcap"], ["gone.pcap: ", "No such file"]),
+        (["--traffic", "udp", "--packet-sizes", "64"], ["--packet-sizes and --traffic"]),
+        (["--traffic", "udp", "--message-packets", "2"], ["--message-packets and --traffic"]),
+        (["--traffic", "udp", "--lossy", "--pfc"], ["--lossy and --pfc"]),
+        (["--lossy"], ["--lossy: ", "--traffic 'udp size=64' --lossy"]),
+    ],
+)
+def test_what_contradicts_traffic_is_refused(
+    nicety: Callable, tmp_path: Path, options: list[str], words: list[str]
+) -> None:
+    write(tmp_path, COUNTS)
+    result = nicety("bench", "handlers", "mine.c", "--nic", "spin-discrete", *options)
+    assert (result.status, result.stdout) == (2, "")
+    for word in words:
+        assert word in result.stderr
