@@ -201,6 +201,7 @@ fn in_threads(
                     log: Arc::new(|_| {}),
                     interrupt: interrupt.clone(),
                     capture: None,
+                    peers: None,
                     progress: &|_, _| {},
                 };
                 while let Some((number, run)) = next_of(runs, next) {
