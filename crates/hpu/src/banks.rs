@@ -52,6 +52,24 @@ pub struct BankTiming {
     pub queue: u32,
 }
 
+impl BankTiming {
+    /// One bank of words with these cycles of a load, a store and an atomic operation, occupied for one cycle by each.
+    pub const fn one_bank(load: u32, store: u32, atomic: u32) -> BankTiming {
+        BankTiming {
+            banks: 1,
+            interleave: 4,
+            width: 4,
+            load,
+            store,
+            atomic,
+            occupancy: 1,
+            atomics: AtomicsAt::Bank,
+            atomic_occupancy: 1,
+            queue: 0,
+        }
+    }
+}
+
 /// Counters of a bank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BankCounters {
@@ -204,18 +222,8 @@ impl Bank {
 mod tests {
     use super::*;
 
-    const TIMING: BankTiming = BankTiming {
-        banks: 4,
-        interleave: 4,
-        width: 4,
-        load: 5,
-        store: 3,
-        atomic: 8,
-        occupancy: 2,
-        atomics: AtomicsAt::Bank,
-        atomic_occupancy: 6,
-        queue: 0,
-    };
+    const TIMING: BankTiming =
+        BankTiming { banks: 4, occupancy: 2, atomic_occupancy: 6, ..BankTiming::one_bank(5, 3, 8) };
 
     fn cycles(banks: &mut Banks, cycle: u64, offset: u64, kind: AccessKind) -> u64 {
         banks.access(cycle, offset, 4, kind).cycles

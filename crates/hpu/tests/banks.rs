@@ -7,27 +7,12 @@ use proptest::prelude::*;
 fn timing() -> impl Strategy<Value = BankTiming> {
     let places = prop::sample::select(vec![AtomicsAt::Core, AtomicsAt::Bank, AtomicsAt::Memory]);
     let sizes = prop::sample::select(vec![(4, 4), (8, 4), (64, 8), (64, 64)]);
-    (1u32..9, sizes, (1u32..30, 1u32..30, 1u32..30), (1u32..6, 1u32..9), places, 0u32..4).prop_map(
-        |(
-            banks,
-            (interleave, width),
-            (load, store, atomic),
-            (occupancy, atomic_occupancy),
-            atomics,
-            queue,
-        )| {
-            BankTiming {
-                banks,
-                interleave,
-                width,
-                load,
-                store,
-                atomic,
-                occupancy,
-                atomics,
-                atomic_occupancy,
-                queue,
-            }
+    let latencies = (1u32..30, 1u32..30, 1u32..30)
+        .prop_map(|(load, store, atomic)| BankTiming::one_bank(load, store, atomic));
+    (latencies, 1u32..9, sizes, (1u32..6, 1u32..9), places, 0u32..4).prop_map(
+        |(latencies, banks, (interleave, width), occupied, atomics, queue)| {
+            let (occupancy, atomic_occupancy) = occupied;
+            BankTiming { banks, interleave, width, occupancy, atomics, atomic_occupancy, queue, ..latencies }
         },
     )
 }

@@ -587,9 +587,8 @@ class LineRateRow(TypedDict):
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`; `lock`, a word of memory that one handler at a time has; `memory bank`; `packet
-            buffer` where none of them has too much to do and there are too few places for the packets in flight; or
-            `waiting`.
+            card`, `bus to host`, `lock` (a word that one handler at a time holds) or `memory bank`. If none is
+            overloaded, `packet buffer` with too few slots for the packets in flight, or else `waiting`.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.

@@ -12,6 +12,7 @@
 //! [`plan`] lists the programs to compile, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet
 //! size.
 
+mod memory;
 mod meter;
 mod offer;
 mod request;
@@ -20,9 +21,10 @@ mod row;
 mod sensitivity;
 mod verdict;
 
+pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
 pub use meter::TrafficRow;
 pub use request::{Plan, Planned, Request, plan};
-pub use row::{Fates, HandlerRow, LevelRow, Loads, LockRow, MemoryRow, Row, WaitingLineRow};
+pub use row::{Fates, HandlerRow, Loads, LockRow, Row};
 pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
 pub use verdict::{PartRow, Verdict};
 

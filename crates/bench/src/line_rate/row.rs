@@ -1,6 +1,7 @@
 //! The results of a line-rate check.
 
 use super::super::figures::nearest_rank;
+use super::memory::{MemoryRow, memory_row};
 use super::meter::TrafficRow;
 use super::request::Messages;
 use super::sensitivity::SensitivityRow;
@@ -77,60 +78,6 @@ pub struct Loads {
     pub memory_bank: f64,
 }
 
-/// A line of a handler's source that waits for banks.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "WaitingLine")]
-pub struct WaitingLineRow {
-    /// The source line.
-    pub line: String,
-    /// Number of its accesses that waited.
-    pub waits: u64,
-    /// Cycles that they waited, for a packet.
-    pub waited_cycles: f64,
-}
-
-/// A level of memory in which processors wait for one another, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "MemoryLevel")]
-pub struct LevelRow {
-    /// The level, as the card's spec names it.
-    pub level: String,
-    /// Accesses for a packet.
-    pub accesses: f64,
-    /// Cycles for a packet that processors waited for banks, beside the latency.
-    pub waited_cycles: f64,
-    /// The bank that was busy longest, or the level's unit for atomic operations.
-    pub busiest: String,
-    /// Its accesses for a packet.
-    pub busiest_accesses: f64,
-    /// Cycles for a packet that processors waited for it.
-    pub busiest_waited_cycles: f64,
-    /// Its load at line rate.
-    pub load: f64,
-    /// The most packets a second with any number of handler processors, by the time for which a packet occupies it.
-    pub most_packets_per_s: f64,
-    /// The source lines that waited most for the level; the first few.
-    pub lines: Vec<WaitingLineRow>,
-}
-
-/// The memory of handlers, over the whole run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "HandlerMemory")]
-pub struct MemoryRow {
-    /// Pieces of memory in no level: accesses cost what `hpu.cycles` has, and none waits for another.
-    pub ideal: Vec<String>,
-    /// Accesses of handlers for a packet: loads, stores, atomic operations and commands.
-    pub accesses: f64,
-    /// Of these, accesses to levels in which processors wait for one another; the rest waits for nothing.
-    pub shared_accesses: f64,
-    /// Levels in which they do.
-    pub levels: Vec<LevelRow>,
-    /// Lines for a packet that instruction caches were filled with.
-    pub code_lines_filled: f64,
-    /// Cycles for a packet that handlers waited for their code.
-    pub fetch_wait_cycles: f64,
-}
-
 /// A word of memory that handlers have waited for, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Lock")]
@@ -205,8 +152,8 @@ pub struct Row {
     /// where no other part is overloaded.
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
-    /// host`; `lock`, a word of memory that one handler at a time has; `memory bank`; `packet buffer` where none of them has too much to do
-    /// and there are too few places for the packets in flight; or `waiting`.
+    /// host`, `lock` (a word that one handler at a time holds) or `memory bank`. If none is overloaded, `packet buffer`
+    /// with too few slots for the packets in flight, or else `waiting`.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
@@ -421,38 +368,6 @@ impl Measured {
         let (verdict, limiting_part) = verdict(limited_by, &parts);
         let capacity_fraction = capacity(limited_by, &parts, fraction);
         Row { verdict, limiting_part: limiting_part.to_owned(), capacity_fraction, parts, ..row }
-    }
-}
-
-fn memory_row(load: &Load) -> MemoryRow {
-    let packets = (load.messages.total() * load.messages.packets_each) as f64;
-    let each = |count: u64| count as f64 / packets;
-    let level_row = |level: &LevelUse| {
-        let busy_ps = level.busiest_busy.ps() as f64 / packets;
-        let lines = level.lines.iter().map(|line| WaitingLineRow {
-            line: line.place.clone(),
-            waits: line.waits,
-            waited_cycles: each(line.cycles),
-        });
-        LevelRow {
-            level: level.level.to_owned(),
-            accesses: each(level.accesses),
-            waited_cycles: each(level.waited_cycles),
-            busiest: level.busiest.clone(),
-            busiest_accesses: each(level.busiest_accesses),
-            busiest_waited_cycles: each(level.busiest_waited_cycles),
-            load: busy_ps / load.interval.ps() as f64,
-            most_packets_per_s: 1e12 / busy_ps.max(1.0),
-            lines: lines.collect(),
-        }
-    };
-    MemoryRow {
-        ideal: load.ideal.clone(),
-        accesses: each(load.statistics.accesses),
-        shared_accesses: each(load.statistics.shared_accesses),
-        levels: load.levels.iter().map(level_row).collect(),
-        code_lines_filled: each(load.code_lines),
-        fetch_wait_cycles: each(load.statistics.fetch_waits),
     }
 }
 

@@ -90,7 +90,8 @@ pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], frac
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::{LevelRow, Loads, LockRow, MemoryRow};
+    use super::super::memory::{LevelRow, MemoryRow};
+    use super::super::row::{Loads, LockRow};
     use super::*;
 
     fn lock(word: &str, load: f64) -> LockRow {

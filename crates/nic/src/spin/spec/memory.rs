@@ -231,6 +231,9 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
     Some(InstructionCacheSpec { shape: CacheShape { bytes, ways, line }, of_core: of == "core", fill })
 }
 
+/// Documents the key `atomic`, which is read with a default of its own at the core.
+const ATOMIC: &str = "cycles of an atomic operation that waits for nothing";
+
 fn read_level(s: &Section<'_>, level: Level, costs: &CycleCosts) -> LevelSpec {
     let latency = |key, default: u32, least: u16, doc| {
         let cycles = s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
@@ -248,22 +251,9 @@ fn read_level(s: &Section<'_>, level: Level, costs: &CycleCosts) -> LevelSpec {
     let of = |cost: u16| u32::from(cost.max(1));
     let load = latency("load", of(costs.load), costs.load, "cycles of a load that waits for nothing");
     let store = latency("store", of(costs.store), costs.store, "cycles of a store that waits for nothing");
-    let none = BankTiming {
-        banks: 1,
-        interleave: 4,
-        width: 4,
-        load,
-        store,
-        atomic: 1,
-        occupancy: 1,
-        atomics: AtomicsAt::Bank,
-        atomic_occupancy: 1,
-        queue: 0,
-    };
-    let atomic_doc = "cycles of an atomic operation that waits for nothing";
     if level == Level::Core {
-        let atomic = latency("atomic", of(costs.atomic), costs.atomic, atomic_doc);
-        return LevelSpec { contended: false, banks: BankTiming { atomic, ..none }, remote: 0 };
+        let atomic = latency("atomic", of(costs.atomic), costs.atomic, ATOMIC);
+        return LevelSpec { contended: false, banks: BankTiming::one_bank(load, store, atomic), remote: 0 };
     }
     let contended = s.flag_or("contended", true, "accesses wait for one another");
     let banks = s.count_or("banks", 1..=4096, 1, "banks of it") as u32;
@@ -294,7 +284,7 @@ fn read_level(s: &Section<'_>, level: Level, costs: &CycleCosts) -> LevelSpec {
         AtomicsAt::Core => load + store,
         _ => load.max(of(costs.atomic)),
     };
-    let atomic = latency("atomic", at_once, costs.atomic, atomic_doc);
+    let atomic = latency("atomic", at_once, costs.atomic, ATOMIC);
     let atomic_occupancy = cycles(
         "atomic_occupancy",
         occupancy,
@@ -309,13 +299,11 @@ fn read_level(s: &Section<'_>, level: Level, costs: &CycleCosts) -> LevelSpec {
         banks,
         interleave: interleave.max(4),
         width,
-        load,
-        store,
-        atomic,
         occupancy,
         atomics,
         atomic_occupancy,
         queue,
+        ..BankTiming::one_bank(load, store, atomic)
     };
     LevelSpec { contended, banks: timing, remote }
 }

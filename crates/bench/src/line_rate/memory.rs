@@ -1,0 +1,92 @@
+//! The memory of handlers in the results of a line-rate check: its levels, and the lines that wait for banks.
+
+use super::row::Load;
+use nicety_nic::spin::LevelUse;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A line of a handler's source that waits for banks.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "WaitingLine")]
+pub struct WaitingLineRow {
+    /// The source line.
+    pub line: String,
+    /// Number of its accesses that waited.
+    pub waits: u64,
+    /// Cycles that they waited, for a packet.
+    pub waited_cycles: f64,
+}
+
+/// A level of memory in which processors wait for one another, over the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MemoryLevel")]
+pub struct LevelRow {
+    /// The level, as the card's spec names it.
+    pub level: String,
+    /// Accesses for a packet.
+    pub accesses: f64,
+    /// Cycles for a packet that processors waited for banks, beside the latency.
+    pub waited_cycles: f64,
+    /// The bank that was busy longest, or the level's unit for atomic operations.
+    pub busiest: String,
+    /// Its accesses for a packet.
+    pub busiest_accesses: f64,
+    /// Cycles for a packet that processors waited for it.
+    pub busiest_waited_cycles: f64,
+    /// Its load at line rate.
+    pub load: f64,
+    /// The most packets a second with any number of handler processors, by the time for which a packet occupies it.
+    pub most_packets_per_s: f64,
+    /// The source lines that waited most for the level; the first few.
+    pub lines: Vec<WaitingLineRow>,
+}
+
+/// The memory of handlers, over the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "HandlerMemory")]
+pub struct MemoryRow {
+    /// Pieces of memory in no level: accesses cost what `hpu.cycles` has, and none waits for another.
+    pub ideal: Vec<String>,
+    /// Accesses of handlers for a packet: loads, stores, atomic operations and commands.
+    pub accesses: f64,
+    /// Of these, accesses to levels in which processors wait for one another; the rest waits for nothing.
+    pub shared_accesses: f64,
+    /// Levels in which they do.
+    pub levels: Vec<LevelRow>,
+    /// Lines for a packet that instruction caches were filled with.
+    pub code_lines_filled: f64,
+    /// Cycles for a packet that handlers waited for their code.
+    pub fetch_wait_cycles: f64,
+}
+
+pub(super) fn memory_row(load: &Load) -> MemoryRow {
+    let packets = (load.messages.total() * load.messages.packets_each) as f64;
+    let each = |count: u64| count as f64 / packets;
+    let level_row = |level: &LevelUse| {
+        let busy_ps = level.busiest_busy.ps() as f64 / packets;
+        let lines = level.lines.iter().map(|line| WaitingLineRow {
+            line: line.place.clone(),
+            waits: line.waits,
+            waited_cycles: each(line.cycles),
+        });
+        LevelRow {
+            level: level.level.to_owned(),
+            accesses: each(level.accesses),
+            waited_cycles: each(level.waited_cycles),
+            busiest: level.busiest.clone(),
+            busiest_accesses: each(level.busiest_accesses),
+            busiest_waited_cycles: each(level.busiest_waited_cycles),
+            load: busy_ps / load.interval.ps() as f64,
+            most_packets_per_s: 1e12 / busy_ps.max(1.0),
+            lines: lines.collect(),
+        }
+    };
+    MemoryRow {
+        ideal: load.ideal.clone(),
+        accesses: each(load.statistics.accesses),
+        shared_accesses: each(load.statistics.shared_accesses),
+        levels: load.levels.iter().map(level_row).collect(),
+        code_lines_filled: each(load.code_lines),
+        fetch_wait_cycles: each(load.statistics.fetch_waits),
+    }
+}
