@@ -143,9 +143,12 @@ impl Banks {
         };
         let (mut longest, mut last) = (Served { cycles: 0, waited: 0 }, 0);
         let (mut at, end) = (offset, offset + u64::from(bytes.max(1)));
+        let (interleave, banks) = (u64::from(timing.interleave), u64::from(timing.banks));
+        let mut row = at / interleave;
         while at < end {
-            let next = end.min((at / u64::from(timing.interleave) + 1) * u64::from(timing.interleave));
-            let bank = self.bank_of(at);
+            let next = end.min((row + 1) * interleave);
+            let bank = (row % banks) as usize;
+            row += 1;
             let served = self.access_bank(bank, cycle, begins, (next - at) as u32, kind, latency);
             if served.cycles > longest.cycles {
                 (longest, last) = (served, bank);
@@ -167,7 +170,7 @@ impl Banks {
         latency: u64,
     ) -> Served {
         let timing = self.timing;
-        let beats = u64::from(bytes.div_ceil(timing.width));
+        let beats = if bytes <= timing.width { 1 } else { u64::from(bytes.div_ceil(timing.width)) };
         let once = u64::from(timing.occupancy);
         let occupied = match (kind, timing.atomics) {
             (AccessKind::Atomic, AtomicsAt::Core) => u64::from(timing.load) + once * beats,

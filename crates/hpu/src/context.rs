@@ -220,6 +220,11 @@ impl Context {
         self.cycle
     }
 
+    /// The same on the scale of the `time` counter.
+    pub const fn time(&self) -> u64 {
+        self.cycle.wrapping_add(self.time_base)
+    }
+
     /// Sets the cycle, say to that of the event that started the call.
     pub const fn set_cycle(&mut self, cycle: u64) {
         self.cycle = cycle;

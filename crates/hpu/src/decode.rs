@@ -170,6 +170,7 @@ pub(crate) enum Class {
 }
 
 impl Kind {
+    #[inline]
     pub(crate) const fn class(self) -> Class {
         match self {
             Kind::Mul => Class::Mul,

@@ -110,6 +110,9 @@ const PARTS: usize = 6;
 /// With more receivers than this, memory is far away, and it is fetched for events of the next buckets of the queue.
 const MANY: usize = 2048;
 
+/// With fewer tasks than this, their memory is near.
+const FEW: usize = 256;
+
 /// The user asked to stop.
 pub(crate) struct Interrupted;
 
@@ -377,6 +380,9 @@ impl Shard {
             return;
         }
         let (receivers, tasks) = (self.receivers.borrow(), self.tasks.borrow());
+        if receivers.len() < FEW && tasks.slots.len() < FEW {
+            return;
+        }
         let prepare = |data: u64, steps: usize| {
             let receiver = &receivers[(data >> 32) as usize];
             match steps {

@@ -1,7 +1,7 @@
 //! Packets a second of CPU time through two cards on a pair: deposited, and stored by a small payload handler. Cycles of
 //! 32 busy cores a second of CPU time, all cores together: with ideal memory, and with banks at which they wait.
 //!
-//! `cargo bench -p nicety-nic --bench card`
+//! `cargo bench -p nicety-nic --bench card`, and with `-- memory` those of memory alone.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -93,13 +93,17 @@ fn core_cycles_per_s(overrides: &[&str]) -> f64 {
 }
 
 fn main() {
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let best = |name: &str, unit: &str, round: &dyn Fn() -> f64| {
+        if name.contains(&only) {
+            println!("{name}: {unit} {:.0}", (0..3).map(|_| round()).fold(0.0, f64::max));
+        }
+    };
     for (name, handlers) in [("deposit", false), ("stream handler", true)] {
-        let best = (0..3).map(|_| packets_per_s(handlers)).fold(0.0, f64::max);
-        println!("{name}: packets_per_s {best:.0}");
+        best(name, "packets_per_s", &|| packets_per_s(handlers));
     }
     let banked = ["memory.state=l1", "memory.l1.banks=64"];
-    for (name, overrides) in [("ideal", &[][..]), ("banked", &banked)] {
-        let best = (0..3).map(|_| core_cycles_per_s(overrides)).fold(0.0, f64::max);
-        println!("{name} memory: core_cycles_per_s {best:.0}");
+    for (name, overrides) in [("ideal memory", &[][..]), ("banked memory", &banked)] {
+        best(name, "core_cycles_per_s", &|| core_cycles_per_s(overrides));
     }
 }

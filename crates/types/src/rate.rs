@@ -75,6 +75,8 @@ const fn gcd(mut a: u64, mut b: u64) -> u64 {
     if a == 0 { 1 } else { a }
 }
 
+const PS_PER_S: u64 = 1_000_000_000_000;
+
 /// A clock's frequency in hertz, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frequency(u64);
@@ -96,13 +98,20 @@ impl Frequency {
 
     /// When cycle `k` begins, counted from cycle 0: ceil(k x 10^12 / f), or the end of time.
     pub fn cycles(self, k: u64) -> Duration {
-        let ps = (u128::from(k) * 1_000_000_000_000).div_ceil(u128::from(self.0));
+        // Dividing 128 bits takes several times as long.
+        if let Some(product) = k.checked_mul(PS_PER_S) {
+            return Duration::from_ps(product.div_ceil(self.0));
+        }
+        let ps = (u128::from(k) * u128::from(PS_PER_S)).div_ceil(u128::from(self.0));
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
     /// How many whole cycles begin in `d`: the largest k with `cycles(k) <= d`, 2^64 - 1 at most.
     pub fn cycles_in(self, d: Duration) -> u64 {
-        let k = u128::from(d.ps()) * u128::from(self.0) / 1_000_000_000_000;
+        if let Some(product) = d.ps().checked_mul(self.0) {
+            return product / PS_PER_S;
+        }
+        let k = u128::from(d.ps()) * u128::from(self.0) / u128::from(PS_PER_S);
         u64::try_from(k).unwrap_or(u64::MAX)
     }
 }
@@ -140,6 +149,20 @@ mod tests {
         assert_eq!(Gap::new(u64::MAX, 2).cover(u64::MAX), Duration::MAX);
         assert_eq!(Frequency::from_hz(1).cycles(u64::MAX), Duration::MAX);
         assert_eq!(Frequency::from_hz(2_000_000_000_000).cycles_in(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn long_and_short_times_count_alike() {
+        let clock = Frequency::from_hz(600_000_000);
+        // 10^12 k fits 64 bits up to the first of these, and 6 x 10^8 ps up to about the second.
+        for around in [u64::MAX / PS_PER_S, clock.cycles_in(Duration::from_ps(u64::MAX / 600_000_000))] {
+            for k in around - 20..around + 20 {
+                let exact = (u128::from(k) * 5000).div_ceil(3) as u64;
+                assert_eq!(clock.cycles(k), Duration::from_ps(exact));
+                assert_eq!(clock.cycles_in(Duration::from_ps(exact)), k);
+                assert_eq!(clock.cycles_in(Duration::from_ps(exact - 1)), k - 1);
+            }
+        }
     }
 
     #[test]

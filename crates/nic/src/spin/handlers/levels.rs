@@ -127,7 +127,7 @@ impl Levels {
     /// A handler comes to code that is not in its instruction cache. Returns the cycles that it waits.
     pub(in crate::spin) fn fetch(&self, running: &mut Running, address: u32) -> u64 {
         let Some(spec) = self.memories().instructions else { return 0 };
-        let (core, cycle) = (running.thread.core, self.cycle(running));
+        let (core, cycle) = (running.thread.core, Levels::cycle(running));
         let line = address & !(spec.shape.line - 1);
         let cached = line.wrapping_add(running.attachment.program.number << PROGRAM_BITS);
         let mut caches = self.caches.borrow_mut();
@@ -136,8 +136,7 @@ impl Levels {
             // Another core has it fetched.
             return ready.saturating_sub(cycle);
         }
-        let attachment = running.attachment.clone();
-        let reach = self.reach(&attachment, core, line).filter(|reach| reach.spec.contended);
+        let reach = self.reach(&running.attachment, core, line).filter(|reach| reach.spec.contended);
         let waited =
             reach.map_or(0, |reach| self.serve(&reach, cycle, spec.shape.line, AccessKind::Load).waited);
         let cycles = spec.fill + waited;
@@ -153,8 +152,12 @@ impl Levels {
     /// The contended or slower level that an address is in, if it is in one.
     fn reach(&self, attachment: &Attachment, core: usize, address: u32) -> Option<Reach<'_>> {
         let (hpu, memories) = (self.hpu(), self.memories());
-        let cluster = core / memories.cluster;
-        let slot = |size: u64| (core % memories.cluster) as u64 * size.next_multiple_of(64);
+        // Dividing would be a good part of what an access takes here.
+        let (cluster, within) = match memories.cluster == hpu.cores {
+            true => (0, core),
+            false => (core / memories.cluster, core % memories.cluster),
+        };
+        let slot = |size: u64| within as u64 * size.next_multiple_of(64);
         // HPU memory comes first, and behind it what belongs to each core.
         let packets = u64::from(hpu.memory).next_multiple_of(64);
         let stacks = packets + (memories.cluster as u64 * self.spec.packet_payload.next_multiple_of(64));
@@ -180,6 +183,7 @@ impl Levels {
         let (memory, offset) = match level {
             Level::L1 if own => (cluster, offset),
             // Each cluster has its part of HPU memory.
+            Level::L1 if memories.cluster == hpu.cores && offset < hpu.memory.into() => (0, offset),
             Level::L1 => {
                 let clusters = (hpu.cores / memories.cluster) as u64;
                 let part = (u64::from(hpu.memory) / clusters).max(1);
@@ -202,7 +206,7 @@ impl Levels {
             };
             return u64::from(latency) + remote;
         }
-        let served = self.serve(at, self.cycle(running), bytes, kind);
+        let served = self.serve(at, Levels::cycle(running), bytes, kind);
         running.shared_accesses += 1;
         running.memory_waits += served.waited;
         if served.waited > 0 {
@@ -212,9 +216,8 @@ impl Levels {
     }
 
     /// The card's cycle at which the handler's next instruction begins.
-    fn cycle(&self, running: &Running) -> u64 {
-        let base = self.hpu().clock.cycles_in(running.started.since(Time::ZERO));
-        base + running.thread.state.borrow().context.cycle()
+    fn cycle(running: &Running) -> u64 {
+        running.thread.state.borrow().context.time()
     }
 
     /// An access to a contended level.
@@ -333,7 +336,7 @@ impl Card {
             }
             OrderPoint::Memory { address, size, .. } => (address, size, AccessKind::Load, costs.load),
         };
-        let reach = self.levels.reach(&running.attachment.clone(), running.thread.core, address);
+        let reach = self.levels.reach(&running.attachment, running.thread.core, address);
         // The slice itself adds the latency of a level without contention.
         let Some(reach) = reach.filter(|reach| reach.spec.contended) else { return 0 };
         self.levels.access(running, &reach, bytes, kind).saturating_sub(cost.into())
@@ -343,7 +346,7 @@ impl Card {
     /// own.
     pub(in crate::spin) fn command_in_turn(&self, running: &mut Running, address: u32) -> u64 {
         running.atomic_commands += 1;
-        let reach = self.levels.reach(&running.attachment.clone(), running.thread.core, address);
+        let reach = self.levels.reach(&running.attachment, running.thread.core, address);
         reach.map_or(0, |reach| self.levels.access(running, &reach, 8, AccessKind::Atomic))
     }
 }
