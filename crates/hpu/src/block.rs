@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::decode::{Class, Inst, Kind, decode};
+use crate::overlap::Step;
 
 /// The longest block, so that resuming in the middle of code does not decode much of it twice.
 const MAX_OPS: usize = 32;
@@ -82,13 +83,15 @@ pub(crate) struct Block {
     pub last_before: u32,
     /// At least one; the last one always ends the block.
     pub ops: Box<[Op]>,
+    /// The same as a window of instructions sees them, where the core has one.
+    pub steps: Box<[Step]>,
 }
 
 impl Block {
     /// Decodes the block at `pc`, where `code` begins.
     pub(crate) fn decode(code: &[u8], pc: u32, core: &Core) -> Block {
         let costs = &core.costs;
-        let mut ops = Vec::with_capacity(8);
+        let (mut ops, mut steps) = (Vec::with_capacity(8), Vec::new());
         let (mut cycles, mut offset, mut loaded, mut first_reads) = (0u32, 0usize, 0u8, 0u64);
         let mut moved_stack = false;
         loop {
@@ -103,6 +106,9 @@ impl Block {
                 cycles += u32::from(costs.load_use);
             }
             let inst = if full { Inst { kind: Kind::Through, len: 0, ..inst } } else { inst };
+            if core.overlap.is_some() {
+                steps.push(Step::of(&inst, costs));
+            }
             ops.push(Op {
                 kind: if does_nothing(&inst) { Kind::Nop } else { inst.kind },
                 rd: inst.rd,
@@ -127,6 +133,7 @@ impl Block {
                     count: Count::of(&ops[..ops.len() - usize::from(full)]),
                     last_before: before,
                     ops: ops.into(),
+                    steps: steps.into(),
                 };
             }
             cycles += costs.of(inst.kind);

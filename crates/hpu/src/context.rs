@@ -1,6 +1,7 @@
 //! One thread of execution on a core: registers, pc, cycles, and what it waits for.
 
 use crate::image::Image;
+use crate::overlap::Window;
 use crate::trap::Trap;
 
 /// Where a handler called by [`Context::call`] returns to. No code may lie there.
@@ -101,6 +102,8 @@ pub struct Context {
     /// Behind the line of code that the last slice ended for; zero if it did not end for one. It has come, even if it
     /// is evicted at once.
     pub(crate) fetched: u32,
+    /// The instructions in flight, on a core that overlaps them, once it runs.
+    pub(crate) window: Option<Box<Window>>,
 }
 
 impl Context {
@@ -120,6 +123,7 @@ impl Context {
             loaded: 0,
             pending: Pending::Nothing,
             fetched: 0,
+            window: None,
         }
     }
 
@@ -145,6 +149,9 @@ impl Context {
         self.loaded = 0;
         self.pending = Pending::Nothing;
         self.fetched = 0;
+        if self.window.is_some() {
+            self.window = None;
+        }
     }
 
     /// From now on the stack pointer may not go below `lowest`: the instruction that moves it there is a stack overflow,

@@ -3,8 +3,10 @@
 
 use crate::decode::{Class, Kind};
 use crate::isa::Isa;
+use crate::overlap::Overlap;
 
-/// Cycles of each class of instruction on an in-order core that issues one instruction at a time.
+/// Cycles of each class of instruction on an in-order core that issues one instruction at a time; on one that
+/// [overlaps](Core::overlap) instructions, cycles until each has its result.
 ///
 /// Loads and stores cost what stands here plus the latency of the region they touch
 /// ([`Region::latency`](crate::Region::latency)). Taken branches and jumps cost at least one cycle whatever is
@@ -144,11 +146,18 @@ pub struct Core {
     pub costs: CycleCosts,
     /// The treatment of misaligned accesses.
     pub misaligned: Misaligned,
+    /// How it overlaps instructions, if it does; otherwise each begins when the one before it has ended.
+    pub overlap: Option<Overlap>,
 }
 
 impl Default for Core {
-    /// RV32IMAC, one cycle an instruction, misaligned accesses trap.
+    /// RV32IMAC in order, one cycle an instruction, misaligned accesses trap.
     fn default() -> Core {
-        Core { isa: Isa::RV32IMAC, costs: CycleCosts::default(), misaligned: Misaligned::default() }
+        Core {
+            isa: Isa::RV32IMAC,
+            costs: CycleCosts::default(),
+            misaligned: Misaligned::default(),
+            overlap: None,
+        }
     }
 }

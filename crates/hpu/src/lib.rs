@@ -1,4 +1,4 @@
-//! Handler processors: small in-order RISC-V cores that run the handlers of a network card.
+//! Handler processors: small RISC-V cores that run the handlers of a network card.
 //!
 //! Nothing here knows the simulation's clock or its events: a core counts its own cycles, and its driver says
 //! how far it may go. The parts, in the order in which a handler meets them:
@@ -17,8 +17,8 @@
 //!   [`printable`].
 //! - [`bare`] runs a whole program without a card; [`asm`] makes code without a compiler.
 //!
-//! The sPIN paper simulates out-of-order ARM cores at 2.5 GHz. Here an in-order core at the same clock takes their
-//! place; PsPIN's cores, whose costs are known cycle by cycle, are of this kind.
+//! A core issues its instructions in order, as PsPIN's do, whose costs are known cycle by cycle; or it overlaps them
+//! ([`Overlap`]), as the out-of-order ARM cores that the sPIN paper simulates.
 //!
 //! A handler that adds its two arguments:
 //!
@@ -53,6 +53,7 @@ mod isa;
 mod lines;
 mod memory;
 mod ordered;
+mod overlap;
 mod reservations;
 mod run;
 mod text;
@@ -65,6 +66,7 @@ pub use crate::core::{Core, CycleCosts, Misaligned};
 pub use crate::image::{Image, LoadError, Segment};
 pub use crate::isa::{Extension, Isa, IsaError};
 pub use crate::memory::{AddressSpace, MAX_REGIONS, Region};
+pub use crate::overlap::Overlap;
 pub use crate::reservations::Reservations;
 pub use crate::text::{printable, printable_line};
 pub use crate::trap::{Access, Illegal, Location, Nearest, Trap, TrapKind};

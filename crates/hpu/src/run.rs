@@ -6,10 +6,11 @@
 
 use crate::block::{Block, Count, Op};
 use crate::context::{Context, DeviceAccess, Exit, OrderPoint, Pending, RETURN_ADDRESS};
-use crate::core::Misaligned;
+use crate::core::{Core, CycleCosts, Misaligned};
 use crate::decode::{Kind, csr};
 use crate::image::Image;
 use crate::memory::{AddressSpace, Reference, Stop};
+use crate::overlap::{Overlap, Touched, Window};
 use crate::reservations::Reservations;
 use crate::trap::{Access, Illegal, TrapKind};
 
@@ -59,15 +60,38 @@ impl Context {
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
-        // Twice the same code, so that fetching without a cache takes no time here either.
-        match space.has_code_cache() {
-            true => self.run_fetching::<true>(image, space, reservations, until),
-            false => self.run_fetching::<false>(image, space, reservations, until),
+        let Core { overlap, costs, .. } = image.core();
+        if let Some(overlap) = overlap {
+            self.open_window(overlap, costs);
+        }
+        // Several times the same code, so that fetching without a cache takes no time here either, nor issuing in order.
+        match (space.has_code_cache(), overlap.is_some()) {
+            (false, false) => self.run_on::<false, false>(image, space, reservations, until),
+            (true, false) => self.run_on::<true, false>(image, space, reservations, until),
+            (false, true) => self.run_on::<false, true>(image, space, reservations, until),
+            (true, true) => self.run_on::<true, true>(image, space, reservations, until),
         }
     }
 
+    /// Makes the window of a core that overlaps instructions ready for a slice.
     #[inline(never)]
-    fn run_fetching<const CACHED: bool>(
+    fn open_window(&mut self, overlap: &Overlap, costs: &CycleCosts) {
+        let window = self.window.get_or_insert_with(|| Box::new(Window::new(overlap)));
+        window.resume(self.cycle);
+        let loaded = std::mem::take(&mut self.loaded);
+        if loaded != 0 {
+            window.loaded(loaded, self.cycle + u64::from(costs.load_use));
+        }
+    }
+
+    /// The instructions in flight.
+    #[inline(always)]
+    fn window(&mut self) -> &mut Window {
+        self.window.as_mut().expect("a core that overlaps instructions has a window")
+    }
+
+    #[inline(never)]
+    fn run_on<const CACHED: bool, const OVERLAPS: bool>(
         &mut self,
         image: &Image,
         space: &mut AddressSpace<'_>,
@@ -85,14 +109,15 @@ impl Context {
         let mut from = None;
 
         'blocks: loop {
+            if OVERLAPS {
+                cycle = self.window().enter();
+            }
             if self.sp() < self.stack_limit {
-                (self.pc, self.cycle) = (pc, cycle);
-                self.counted(count);
+                self.rest::<OVERLAPS>(pc, cycle, count);
                 return self.overrun(image, space, reservations, from);
             }
             let Some(block) = image.block(pc) else {
-                (self.pc, self.cycle) = (pc, cycle);
-                self.counted(count);
+                self.rest::<OVERLAPS>(pc, cycle, count);
                 return self.nowhere(image, reservations, from);
             };
             if CACHED && cycle < bound {
@@ -105,17 +130,25 @@ impl Context {
                 }
                 self.fetched = 0;
             }
-            if self.loaded != 0 {
+            if !OVERLAPS && self.loaded != 0 {
                 if block.first_reads >> self.loaded & 1 != 0 {
                     cycle += u64::from(image.core().costs.load_use);
                 }
                 self.loaded = 0;
             }
             'again: loop {
-                let mut end = block.within(bound.saturating_sub(cycle));
+                let mut end = match OVERLAPS {
+                    true => block.ops.len(),
+                    false => block.within(bound.saturating_sub(cycle)),
+                };
                 let mut rest = &block.ops[..end];
                 while let [op, tail @ ..] = rest {
                     rest = tail;
+                    if OVERLAPS && self.window().enter() >= bound {
+                        end = usize::from(op.index);
+                        break;
+                    }
+                    let mut touched = Touched::default();
                     let a = self.regs[op.rs1 as usize & 63];
                     let b = self.regs[op.rs2 as usize & 63];
 
@@ -127,7 +160,9 @@ impl Context {
                     macro_rules! add_latency {
                         ($extra:expr) => {
                             let extra = $extra;
-                            if extra != 0 {
+                            if OVERLAPS {
+                                touched.extra = extra;
+                            } else if extra != 0 {
                                 cycle += u64::from(extra);
                                 let next = op.index as usize + 1;
                                 end = block.within(bound.saturating_sub(cycle)).max(next);
@@ -138,6 +173,9 @@ impl Context {
                     macro_rules! load {
                         ($size:literal, $from:expr) => {{
                             let address = a.wrapping_add(op.imm);
+                            if OVERLAPS {
+                                touched = Touched { address, size: $size, extra: 0 };
+                            }
                             let bytes = match space.load_fast::<$size>(op.rs1, address) {
                                 Some(bytes) => bytes,
                                 None => {
@@ -161,6 +199,9 @@ impl Context {
                     macro_rules! store {
                         ($size:literal) => {{
                             let address = a.wrapping_add(op.imm);
+                            if OVERLAPS {
+                                touched = Touched { address, size: $size, extra: 0 };
+                            }
                             let bytes: [u8; $size] =
                                 *b.to_le_bytes().first_chunk().expect("at most four bytes");
                             if !space.store_fast::<$size>(op.rs1, address, bytes) {
@@ -182,7 +223,9 @@ impl Context {
                     }
                     macro_rules! go {
                         ($target:expr, $cycles:expr) => {{
-                            cycle += u64::from($cycles);
+                            if !OVERLAPS {
+                                cycle += u64::from($cycles);
+                            }
                             count = count + block.count;
                             pc = $target;
                             if pc == block.pc {
@@ -192,9 +235,23 @@ impl Context {
                             continue 'blocks;
                         }};
                     }
+                    macro_rules! branches {
+                        ($taken:expr) => {
+                            if OVERLAPS {
+                                let step = &block.steps[usize::from(op.index)];
+                                self.window().branch(step, op, block.last_pc, $taken);
+                            }
+                        };
+                    }
                     macro_rules! branch {
                         ($taken:expr) => {
-                            if $taken { go!(op.imm, block.taken) } else { go!(block.end, block.through) }
+                            if $taken {
+                                branches!(true);
+                                go!(op.imm, block.taken)
+                            } else {
+                                branches!(false);
+                                go!(block.end, block.through)
+                            }
                         };
                     }
 
@@ -237,7 +294,10 @@ impl Context {
                         Kind::Sh => store!(2),
                         Kind::Sw => store!(4),
                         Kind::Csr => {
-                            let now = cycle + u64::from(op.before);
+                            let now = match OVERLAPS {
+                                true => self.window().enter(),
+                                false => cycle + u64::from(op.before),
+                            };
                             let instret = self.instret + count.instructions() + u64::from(op.index);
                             set!(self.counter(op.imm, now, instret));
                         }
@@ -250,34 +310,42 @@ impl Context {
                         Kind::Jal => {
                             set!(block.end);
                             self.regs[0] = 0;
+                            branches!(true);
                             go!(op.imm, block.through)
                         }
                         Kind::Jalr => {
                             let target = a.wrapping_add(op.imm) & !1;
                             set!(block.end);
                             self.regs[0] = 0;
+                            branches!(true);
                             go!(target, block.through)
                         }
                         Kind::Through => {
-                            cycle += u64::from(block.through);
+                            if !OVERLAPS {
+                                cycle += u64::from(block.through);
+                                self.loaded = block.last_load;
+                            }
                             count = count + block.count;
                             pc = block.end;
-                            self.loaded = block.last_load;
                             from = Some(pc);
                             continue 'blocks;
                         }
                         _ => {
-                            if self.extended(op, a, b) {
-                                continue;
+                            if !self.extended(op, a, b) {
+                                let place = Place { block, cycle, count };
+                                return self.ended(image, reservations, place, op);
                             }
-                            let place = Place { block, cycle, count };
-                            return self.ended(image, reservations, place, op);
                         }
+                    }
+                    if OVERLAPS {
+                        self.window().step(&block.steps[usize::from(op.index)], touched);
                     }
                 }
                 let op = &block.ops[end];
                 self.stay(Place { block, cycle, count }, op);
-                if op.kind == Kind::Through {
+                if OVERLAPS {
+                    self.cycle = self.window().enter();
+                } else if op.kind == Kind::Through {
                     self.loaded = block.last_load;
                 }
                 return self.limit(image, reservations);
@@ -325,8 +393,18 @@ impl Context {
     /// The context is before `op`.
     fn stay(&mut self, place: Place<'_>, op: &Op) {
         self.pc = place.block.pc.wrapping_add(u32::from(op.offset));
-        self.cycle = place.cycle + u64::from(op.before);
+        self.cycle = match &self.window {
+            Some(window) => window.drained(place.block.steps.get(usize::from(op.index))),
+            None => place.cycle + u64::from(op.before),
+        };
         self.counted(place.count + Count::of(&place.block.ops[..usize::from(op.index)]));
+    }
+
+    /// The context is before a block that it does not execute.
+    #[inline(always)]
+    fn rest<const OVERLAPS: bool>(&mut self, pc: u32, cycle: u64, count: Count) {
+        (self.pc, self.cycle) = (pc, if OVERLAPS { self.window().drained(None) } else { cycle });
+        self.counted(count);
     }
 
     const fn counted(&mut self, count: Count) {

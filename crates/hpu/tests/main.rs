@@ -8,6 +8,7 @@ mod fetching;
 mod floats;
 mod instructions;
 mod oracle;
+mod overlap;
 mod programs;
 mod properties;
 mod sharing;

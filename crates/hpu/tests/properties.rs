@@ -3,7 +3,8 @@
 use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{
-    AddressSpace, Context, Core, CycleCosts, Exit, Image, Isa, Misaligned, Region, Reservations, Trap,
+    AddressSpace, Context, Core, CycleCosts, Exit, Image, Isa, Misaligned, Overlap, Region, Reservations,
+    Trap,
 };
 use proptest::prelude::*;
 
@@ -72,7 +73,11 @@ fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
 fn cores() -> impl Strategy<Value = Core> {
     let isas =
         prop::sample::select(vec!["rv32i", "rv32im_zicsr", "rv32imac_zicsr_zifencei", "rv32imafcb_zicsr"]);
-    (isas, any::<bool>()).prop_map(|(isa, misaligned)| Core {
+    let overlaps = prop_oneof![2 => Just(None), 1 => (1..4u16, 1..20u16).prop_map(|(width, window)| {
+        Some(Overlap { width, window, alus: 1, loads: 1, stores: 2, mispredict: 7 })
+    })];
+    (isas, any::<bool>(), overlaps).prop_map(|(isa, misaligned, overlap)| Core {
+        overlap,
         isa: isa.parse::<Isa>().unwrap(),
         costs: COSTS,
         misaligned: if misaligned { Misaligned::Costs } else { Misaligned::Trap },

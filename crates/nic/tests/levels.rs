@@ -1,6 +1,6 @@
 //! Levels of memory whose banks cores share: waits that can be counted by hand, and what holds for any program.
 
-use crate::support::code::{Code, number, payload};
+use crate::support::code::{Code, number, payload, program_for};
 use crate::support::*;
 use nicety_fabric::Faults;
 use nicety_hpu::asm::*;
@@ -86,6 +86,25 @@ fn one_of_two_cores_at_a_bank_waits_for_its_occupancy() {
     assert_eq!(both(&["memory.l1.load=5", "memory.l1.contended=false"], load()), [5, 5]);
     assert_eq!(both(&["memory.state=ideal"], load()), [1, 1]);
     assert_eq!(both(&["memory.state=core", "memory.core.load=3"], load()), [3, 3]);
+}
+
+/// The loads of a handler overlap where nobody else can see them, and in a contended level come one behind the other.
+#[test]
+fn loads_overlap_but_in_a_contended_level() {
+    let loads = || Code::new().with(&[lw(T0, 0, S0), lw(T1, 4, S0), lw(T2, 8, S0), lw(T3, 12, S0)]);
+    let cycles = |level: &str| {
+        let pipeline = ["hpu.cores=1", "hpu.pipeline=out-of-order", "hpu.overlap.load=5"];
+        let all: Vec<_> = pipeline.into_iter().chain(["memory.state=l1", level]).collect();
+        let code = Code::enter().then(&loads()).returns(0);
+        let handlers = program_for(spec(&all).hpu.core, None, Some(code), None);
+        let [(0, cycles)] = outcome(&all, &handlers, 1).cycles[..] else { panic!("one handler") };
+        cycles
+    };
+    // `enter` is a move whose result comes in cycle 1. One load begins a cycle from then on, and the last one has its value
+    // in 9; with it the two instructions of `returns` leave.
+    assert_eq!(cycles("memory.l1.contended=false"), 9);
+    // Each begins when the one before has ended, and those of `returns` together.
+    assert_eq!(cycles("memory.l1.contended=true"), 1 + 4 * 5 + 1);
 }
 
 #[test]

@@ -125,6 +125,39 @@ fn memories_that_do_not_divide_are_refused() {
 }
 
 #[test]
+fn processors_that_overlap_instructions_say_how_far() {
+    let in_order = with("spin-discrete", &[]).unwrap().hpu.core;
+    assert_eq!(in_order.overlap, None);
+    let core = with("spin-discrete", &["hpu.pipeline=out-of-order"]).unwrap().hpu.core;
+    let overlap = core.overlap.unwrap();
+    assert_eq!((overlap.width, overlap.window, overlap.mispredict), (3, 40, 8));
+    assert_eq!((core.costs.mul, core.costs.load, core.costs.load_use), (3, 3, 0));
+    // What is not overlapped costs what it does in order.
+    assert_eq!((core.costs.atomic, core.costs.ecall), (in_order.costs.atomic, in_order.costs.ecall));
+    let changed =
+        with("spin-discrete", &["hpu.pipeline=out-of-order", "hpu.overlap.mul=5"]).unwrap().hpu.core;
+    assert_eq!((changed.costs.mul, in_order.costs.mul), (5, 1));
+    for (overrides, expected) in [
+        (&["hpu.pipeline=parallel"][..], &["hpu.pipeline", "in-order or out-of-order"][..]),
+        (&["hpu.overlap.width=0"], &["hpu.overlap.width", "from 1 to 64"]),
+        (
+            &["hpu.pipeline=out-of-order", "hpu.overlap.window=5000"],
+            &["hpu.overlap.window", "from 1 to 4096"],
+        ),
+        (&["hpu.pipeline=out-of-order", "hpu.overlap.depth=3"], &["hpu.overlap.depth"]),
+        (
+            &["hpu.pipeline=out-of-order", "memory.data=l1", "memory.l1.load=2"],
+            &["memory.l1.load", "takes 3 cycles (hpu.overlap.load)", "write 3 or more"],
+        ),
+    ] {
+        let error = with("spin-discrete", overrides).unwrap_err();
+        for part in expected {
+            assert!(error.contains(part), "{overrides:?}: no '{part}' in\n{error}");
+        }
+    }
+}
+
+#[test]
 fn every_error_is_told_at_once() {
     let error = with("spin-discrete", &["link.latency=0 ns", "hpu.cores=0", "match.nothing=3"]).unwrap_err();
     for key in ["link.latency", "hpu.cores", "match.nothing"] {

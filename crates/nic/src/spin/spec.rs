@@ -1,6 +1,7 @@
 //! The spec of a Portals 4 card with packet handlers.
 
 mod memory;
+mod overlap;
 mod timings;
 
 pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
@@ -204,7 +205,7 @@ fn read_transport(reader: &Reader<'_>) -> TransportSpec {
 
 fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let s = reader.section("hpu.cycles");
-    let costs = read_costs(&s);
+    let (costs, overlap) = overlap::read(reader, read_costs(&s));
     let handler_start = s.count("handler_start", 0..=1_000_000, "starting a handler");
     let handler_end = s.count("handler_end", 0..=1_000_000, "finishing a handler");
     let printf = s.count_or("printf", 0..=1_000_000, 60, "a call of printf");
@@ -222,11 +223,11 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         };
     let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
     let memory = size("memory", 64 << 20, "HPU memory, of all applications together");
-    let around = memory::Around { cores, memory, clock_hz: clock.hz(), costs };
+    let around = memory::Around { cores, memory, clock_hz: clock.hz(), costs, overlaps: overlap.is_some() };
     HpuSpec {
         cores,
         clock,
-        core: Core { isa, costs, misaligned },
+        core: Core { isa, costs, misaligned, overlap },
         isa: isa_text,
         memory,
         memories: memory::read(reader, &around),

@@ -135,7 +135,7 @@ pub(in crate::nfp) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
         island,
         contexts,
         clock,
-        core: Core { isa, costs, misaligned },
+        core: Core { isa, costs, misaligned, overlap: None },
         isa: isa_text,
         local_memory,
         code,

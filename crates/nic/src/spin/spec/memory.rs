@@ -134,6 +134,8 @@ pub(super) struct Around {
     pub(super) memory: u32,
     pub(super) clock_hz: u64,
     pub(super) costs: CycleCosts,
+    /// Whether these are those of `[hpu.overlap]`.
+    pub(super) overlaps: bool,
 }
 
 const KEYS: [&str; 12] = [
@@ -184,7 +186,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
             match KEYS.into_iter().find(|key| s.has(key)) {
                 Some(key) if !used => {
                     let name = level.name();
-                    read_level(&s, level, &around.costs);
+                    read_level(&s, level, around);
                     s.refuse(
                         key,
                         "nothing lies in this level",
@@ -192,7 +194,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
                     );
                     None
                 }
-                _ => used.then(|| read_level(&s, level, &around.costs)),
+                _ => used.then(|| read_level(&s, level, around)),
             }
         }
     });
@@ -234,16 +236,19 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
 /// Documents the key `atomic`, which is read with a default of its own at the core.
 const ATOMIC: &str = "cycles of an atomic operation that waits for nothing";
 
-fn read_level(s: &Section<'_>, level: Level, costs: &CycleCosts) -> LevelSpec {
+fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
+    let costs = &around.costs;
+    let section = |key| if around.overlaps && key != "atomic" { "hpu.overlap" } else { "hpu.cycles" };
     let latency = |key, default: u32, least: u16, doc| {
         let cycles = s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
         if cycles < u32::from(least) {
             s.refuse(
                 key,
                 &format!(
-                    "an instruction that does not wait for memory takes {least} cycles (hpu.cycles.{key})"
+                    "an instruction that does not wait for memory takes {least} cycles ({}.{key})",
+                    section(key)
                 ),
-                &format!("write {least} or more, or lower hpu.cycles.{key}"),
+                &format!("write {least} or more, or lower {}.{key}", section(key)),
             );
         }
         cycles.max(u32::from(least))
