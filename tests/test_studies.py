@@ -166,6 +166,25 @@ def test_deviations_are_shown_and_explained(spin: dict[str, dict]) -> None:
     assert met == {"store-single", "store-multi"}
 
 
+def test_overlapping_processors_are_beside_those_in_order(measured: tuple[StudyReport, list[Measured]]) -> None:
+    """They are sooner where handlers compute, and as soon where they do not."""
+    payload, times = (
+        next(table for table in measured[0]["tables"] if table["title"].startswith(title))["rows"]
+        for title in ("Arriving payload", "Time of an operation")
+    )
+    in_order, overlapping = (
+        payload[0].index("spin, 4 HPUs with F"),
+        payload[0].index("spin, 4 HPUs with F, out of order"),
+    )
+    assert all(float(row[overlapping]) >= 2 * float(row[in_order]) - 0.02 for row in payload[1:] if "KiB" in row[0])
+    in_order, overlapping = times[0].index("spin, 4 HPUs"), times[0].index("spin, 4 HPUs, out of order")
+    for row in times[1:]:
+        if "write of 4 KiB" in row[0]:
+            assert float(row[overlapping]) < 0.7 * float(row[in_order])
+        elif "read" in row[0]:
+            assert row[overlapping] == row[in_order]
+
+
 def test_claims_without_a_number_are_shown(spin: dict[str, dict]) -> None:
     shown = {name: finding for name, finding in spin.items() if finding["test"] == "shown"}
     assert {finding["section"] for finding in shown.values()} >= {"Ping-pong", "Broadcast", "Accumulate", "Storage"}

@@ -1,5 +1,5 @@
-//! How fast handlers run here: instructions a second in a loop, short handler calls a second, and both beside QEMU's
-//! user-mode emulator, where it is installed.
+//! How fast handlers run here: instructions a second in a loop, in order and overlapped, short handler calls a second, and
+//! both beside QEMU's user-mode emulator, where it is installed.
 //!
 //! Prints one `name  value  unit` line a figure: the best of several rounds, or the median of rounds that take turns
 //! with QEMU.
@@ -10,7 +10,8 @@ mod common;
 use common::{Load, data, elf};
 use cpu_time::ThreadTime;
 use nicety_hpu::{
-    AddressSpace, Context, Core, CycleCosts, Exit, Image, Misaligned, Region, Reservations, asm::*, bare,
+    AddressSpace, Context, Core, CycleCosts, Exit, Image, Misaligned, Overlap, Region, Reservations, asm::*,
+    bare,
 };
 use std::hint::black_box;
 use std::path::Path;
@@ -234,6 +235,9 @@ fn main() {
     let core = core();
     let image = Image::from_words(CODE, &loop_words(), &core);
     best("instructions_per_s", "instructions/s", || instructions(&image));
+    let overlap = Overlap { width: 3, window: 40, alus: 2, loads: 1, stores: 1, mispredict: 8 };
+    let image = Image::from_words(CODE, &loop_words(), &Core { overlap: Some(overlap), ..core });
+    best("overlapped_instructions_per_s", "instructions/s", || instructions(&image));
     let image = Image::from_words(CODE, &handler_words(), &core);
     best("handler_runs_per_s", "runs/s", || handlers(&image));
     let integers = loop_words();

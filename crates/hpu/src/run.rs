@@ -6,7 +6,7 @@
 
 use crate::block::{Block, Count, Op};
 use crate::context::{Context, DeviceAccess, Exit, OrderPoint, Pending, RETURN_ADDRESS};
-use crate::core::{Core, CycleCosts, Misaligned};
+use crate::core::{CycleCosts, Misaligned};
 use crate::decode::{Kind, csr};
 use crate::image::Image;
 use crate::memory::{AddressSpace, Reference, Stop};
@@ -60,16 +60,17 @@ impl Context {
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
-        let Core { overlap, costs, .. } = image.core();
-        if let Some(overlap) = overlap {
-            self.open_window(overlap, costs);
-        }
         // Several times the same code, so that fetching without a cache takes no time here either, nor issuing in order.
-        match (space.has_code_cache(), overlap.is_some()) {
-            (false, false) => self.run_on::<false, false>(image, space, reservations, until),
-            (true, false) => self.run_on::<true, false>(image, space, reservations, until),
-            (false, true) => self.run_on::<false, true>(image, space, reservations, until),
-            (true, true) => self.run_on::<true, true>(image, space, reservations, until),
+        match (&image.core().overlap, space.has_code_cache()) {
+            (None, false) => self.run_on::<false, false>(image, space, reservations, until),
+            (None, true) => self.run_on::<true, false>(image, space, reservations, until),
+            (Some(overlap), cached) => {
+                self.open_window(overlap, &image.core().costs);
+                match cached {
+                    false => self.run_on::<false, true>(image, space, reservations, until),
+                    true => self.run_on::<true, true>(image, space, reservations, until),
+                }
+            }
         }
     }
 

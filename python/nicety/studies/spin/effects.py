@@ -249,7 +249,7 @@ def _moved(options: Options) -> dict[str, dict[str, float]]:
         datatype_report(options),
         matching_report(options),
     )
-    storage, store = storage_reports(options)[4], kv_reports(options)[4]
+    storage, store = storage_reports(options)["4 HPUs"], kv_reports(options)["4 HPUs"]
     clients = max(row["clients"] for row in store["rows"])
     inserts = clients * row_of(store)["requests"]
     exchanged = inserts * (row_of(store)["key_bytes"] + row_of(store)["value_bytes"])
