@@ -269,3 +269,53 @@ fn ip_is_behind_every_tag() {
     assert_eq!(ip_of(113, &cooked), Some(&[0x60, 9][..]));
     assert_eq!(ip_of(1, &tagged(1)[..15]), None);
 }
+
+/// The time and the length on the wire of each packet.
+fn times(bytes: &[u8]) -> Vec<(Option<u128>, u64)> {
+    let mut capture = Capture::new(bytes).unwrap();
+    let mut found = Vec::new();
+    while let Some(packet) = capture.next_packet() {
+        let packet = packet.unwrap();
+        found.push((packet.time, packet.length));
+    }
+    found
+}
+
+#[test]
+fn times_have_the_resolution_that_the_capture_says() {
+    // 7 seconds and 8 of the fraction.
+    for (magic, fraction) in [(0xa1b2_c3d4, 8_000_000), (0xa1b2_3c4d, 8_000)] {
+        let bytes = pcap(true, magic, 1, &[vec![1, 2, 3]]);
+        assert_eq!(times(&bytes), [(Some(7_000_000_000_000 + fraction), 8)]);
+    }
+    // 2^32 + 2 units of an interface.
+    let units = (1u128 << 32) + 2;
+    let with = |resolution: Option<u8>, big: bool| {
+        let option = resolution.map_or(Vec::new(), |value| {
+            let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+            // Another option, the resolution, and the end.
+            [&half(2)[..], &half(3), b"eth\0", &half(9), &half(1), &[value, 0, 0, 0], &half(0), &half(0)]
+                .concat()
+        });
+        let link = if big { [0, 1] } else { [1, 0] };
+        let interface = a_block(1, &[&link[..], &[0, 0], &word(0, big), &option].concat(), big);
+        [section(big), interface, enhanced(0, &[5; 4], big)].concat()
+    };
+    for big in [false, true] {
+        for (resolution, expected) in [
+            (None, units * 1_000_000),
+            (Some(6), units * 1_000_000),
+            (Some(9), units * 1_000),
+            (Some(0), units * 1_000_000_000_000),
+            (Some(128 + 20), units * 1_000_000_000_000 / (1 << 20)),
+        ] {
+            assert_eq!(times(&with(resolution, big)), [(Some(expected), 1500)], "{resolution:?}");
+        }
+        let (packets, damage) = all(&with(Some(77), big)).unwrap();
+        assert!(packets.is_empty() && damage.unwrap().what.contains("unknown resolution 77"));
+    }
+    // A simple packet has no time.
+    let simple =
+        [section(true), interface(1, 0, true), a_block(3, &[&word(4, true)[..], &[9; 4]].concat(), true)];
+    assert_eq!(times(&simple.concat()), [(None, 4)]);
+}
