@@ -1,6 +1,6 @@
 //! Fat trees of sPIN cards: the worked example of the documentation, to the picosecond, and all-to-all.
 
-use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Host, Run, Topology, cards};
+use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Run, Topology, cards};
 use nicety_bench::{Report, Request, run};
 use nicety_portals::{List, Md, MdOptions, Me, MeOptions, PutRequest};
 use nicety_types::{NodeId, Time};
@@ -17,14 +17,8 @@ fn latency(topology: &str, size: u64) -> Result<Report, Error> {
         "iterations": 3,
         "topology": topology,
     });
-    let environment = Environment {
-        compiled: &Compiled::new(),
-        log: Arc::new(|line| panic!("nothing prints: {line}")),
-        interrupt: None,
-        capture: None,
-        peers: None,
-        progress: &|_, _| {},
-    };
+    let environment =
+        Environment { log: Arc::new(|line| panic!("nothing prints: {line}")), ..Environment::default() };
     run(&Request::from_json(&request.to_string())?, &environment)
 }
 

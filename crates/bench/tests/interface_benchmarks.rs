@@ -7,14 +7,7 @@ use std::sync::Arc;
 fn in_environment<T>(run: impl FnOnce(&Environment<'_>) -> T) -> T {
     let (compiled, progress) = (nicety::Compiled::default(), |_, _| {});
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
-    run(&Environment {
-        compiled: &compiled,
-        log,
-        interrupt: None,
-        capture: None,
-        peers: None,
-        progress: &progress,
-    })
+    run(&Environment { log, progress: &progress, compiled: &compiled, ..Environment::default() })
 }
 
 fn measure(request: &Request) -> Result<Report, Error> {

@@ -1,8 +1,6 @@
 //! Patterns of load, background noise, percentiles, and the host memory traffic of a benchmark.
 
-use nicety::{
-    Cluster, ClusterConfig, Compiled, Duration, Environment, Error, Noise, Run, Time, Topology, cards,
-};
+use nicety::{Cluster, ClusterConfig, Duration, Environment, Error, Noise, Run, Time, Topology, cards};
 use nicety_bench::{Benchmark, HostMemory, Report, Request, Row, run};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,14 +11,7 @@ const NIC: &str = "spin-discrete";
 fn measure(request: &Request) -> Result<Report, Error> {
     run(
         request,
-        &Environment {
-            compiled: &Compiled::new(),
-            log: Arc::new(|line| panic!("nothing prints: {line}")),
-            interrupt: None,
-            capture: None,
-            peers: None,
-            progress: &|_, _| {},
-        },
+        &Environment { log: Arc::new(|line| panic!("nothing prints: {line}")), ..Environment::default() },
     )
 }
 

@@ -7,17 +7,7 @@ use std::sync::Arc;
 fn report(request: &Request) -> Result<Report, Error> {
     let compiled = Compiled::new();
     let log: nicety::Log = Arc::new(|line| panic!("{line:?}"));
-    run(
-        request,
-        &Environment {
-            compiled: &compiled,
-            log,
-            interrupt: None,
-            capture: None,
-            peers: None,
-            progress: &|_, _| {},
-        },
-    )
+    run(request, &Environment { log, compiled: &compiled, ..Environment::default() })
 }
 
 #[test]

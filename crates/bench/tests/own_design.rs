@@ -73,14 +73,7 @@ fn report(request: &Request) -> bench::Report {
     let log: nicety::Log = Arc::new(|line| panic!("nothing prints: {line}"));
     bench::run(
         request,
-        &Environment {
-            compiled: &compiled,
-            log,
-            interrupt: None,
-            capture: None,
-            peers: None,
-            progress: &progress,
-        },
+        &Environment { log, progress: &progress, compiled: &compiled, ..Environment::default() },
     )
     .unwrap()
 }

@@ -1,6 +1,6 @@
 //! A card on PCI Express instead of its own bus: times by hand, and every byte checked on links of any width.
 
-use nicety::{Compiled, Environment, Error};
+use nicety::{Environment, Error};
 use nicety_bench::{Report, Request, run};
 use std::sync::Arc;
 
@@ -13,14 +13,8 @@ fn latency(nic: &str, mode: &str, sizes: &[u64], overrides: &[&str]) -> Result<R
         "iterations": 3,
         "overrides": overrides,
     });
-    let environment = Environment {
-        compiled: &Compiled::new(),
-        log: Arc::new(|line| panic!("nothing prints: {line}")),
-        interrupt: None,
-        capture: None,
-        peers: None,
-        progress: &|_, _| {},
-    };
+    let environment =
+        Environment { log: Arc::new(|line| panic!("nothing prints: {line}")), ..Environment::default() };
     run(&Request::from_json(&request.to_string())?, &environment)
 }
 

@@ -2,21 +2,10 @@
 
 use nicety::{Compiled, Environment, Error};
 use nicety_bench::{Benchmark, Report, Request, plan, run};
-use std::sync::Arc;
 
 fn measured(request: &Request) -> Result<Report, Error> {
     let compiled = Compiled::new();
-    run(
-        request,
-        &Environment {
-            compiled: &compiled,
-            log: Arc::new(|_| {}),
-            interrupt: None,
-            capture: None,
-            peers: None,
-            progress: &|_, _| {},
-        },
-    )
+    run(request, &Environment { compiled: &compiled, ..Environment::default() })
 }
 
 fn request(benchmark: Benchmark, nic: &str, peer: &str, modes: &[&str], sizes: &[u64]) -> Request {

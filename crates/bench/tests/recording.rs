@@ -1,10 +1,9 @@
 //! The recording of a benchmark's first point.
 
+use nicety::Environment;
 use nicety::record::{Level, Recording, Starter};
-use nicety::{Compiled, Environment};
 use nicety_bench::{self as bench, Request};
 use std::cell::RefCell;
-use std::sync::Arc;
 
 #[test]
 fn a_benchmark_hands_over_its_first_point() {
@@ -15,14 +14,7 @@ fn a_benchmark_hands_over_its_first_point() {
         ))
         .unwrap()
     };
-    let environment = Environment {
-        compiled: &Compiled::new(),
-        log: Arc::new(|_| {}),
-        interrupt: None,
-        capture: None,
-        peers: None,
-        progress: &|_, _| {},
-    };
+    let environment = Environment::default();
     for (mode, by) in [("rdma", Starter::Host), ("portals4", Starter::Trigger)] {
         let recordings: RefCell<Vec<Recording>> = RefCell::default();
         let take = |recording| recordings.borrow_mut().push(recording);

@@ -9,14 +9,7 @@ use std::sync::Arc;
 fn in_environment<T>(run: impl FnOnce(&Environment<'_>) -> Result<T, Error>) -> Result<T, Error> {
     let compiled = nicety::Compiled::default();
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
-    run(&Environment {
-        compiled: &compiled,
-        log,
-        interrupt: None,
-        capture: None,
-        peers: None,
-        progress: &|_, _| {},
-    })
+    run(&Environment { log, compiled: &compiled, ..Environment::default() })
 }
 
 fn stream(request: &StreamRequest) -> Result<Report<StreamRow>, Error> {

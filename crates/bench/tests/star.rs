@@ -1,6 +1,6 @@
 //! A star of sPIN cards: the worked example of the documentation, to the picosecond, and invalid topologies.
 
-use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Host, Run, Topology, cards};
+use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Run, Topology, cards};
 use nicety_bench::{Benchmark, Report, Request, run};
 use nicety_portals::{List, Md, MdOptions, Me, MeOptions, PutRequest};
 use nicety_types::{NodeId, Time};
@@ -20,14 +20,8 @@ fn latency(topology: &str, sizes: &[u64], overrides: &[&str]) -> Result<Report, 
     });
     let request = Request::from_json(&request.to_string())?;
     assert_eq!(request.benchmark, Benchmark::Latency);
-    let environment = Environment {
-        compiled: &Compiled::new(),
-        log: Arc::new(|line| panic!("nothing prints: {line}")),
-        interrupt: None,
-        capture: None,
-        peers: None,
-        progress: &|_, _| {},
-    };
+    let environment =
+        Environment { log: Arc::new(|line| panic!("nothing prints: {line}")), ..Environment::default() };
     run(&request, &environment)
 }
 

@@ -2,7 +2,7 @@
 //! hosts, failures, recordings.
 
 use nicety::{
-    Cluster, ClusterConfig, Compiled, Environment, Error, Faults, Host, NodeFailure, Place, Rates, Run, cards,
+    Cluster, ClusterConfig, Environment, Error, Faults, Host, NodeFailure, Place, Rates, Run, cards,
 };
 use nicety_bench::{Request, run};
 use nicety_types::{Level, Resource, Time};
@@ -17,14 +17,8 @@ fn latency_ns(card: &str, mode: &str, topology: &str) -> f64 {
         "iterations": 3,
         "topology": topology,
     });
-    let environment = Environment {
-        compiled: &Compiled::new(),
-        log: Arc::new(|line| panic!("nothing prints: {line}")),
-        interrupt: None,
-        capture: None,
-        peers: None,
-        progress: &|_, _| {},
-    };
+    let environment =
+        Environment { log: Arc::new(|line| panic!("nothing prints: {line}")), ..Environment::default() };
     run(&Request::from_json(&request.to_string()).unwrap(), &environment).unwrap().rows[0].latency_ns.unwrap()
 }
 

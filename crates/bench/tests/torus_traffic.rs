@@ -14,7 +14,7 @@ fn in_environment(
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
     torus::run(
         request,
-        &Environment { compiled: &compiled, log, interrupt, capture: None, peers: None, progress },
+        &Environment { log, interrupt, progress, compiled: &compiled, ..Environment::default() },
     )
 }
 

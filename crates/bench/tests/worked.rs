@@ -1,6 +1,6 @@
 //! The worked examples of the timing contract (ARCHITECTURE.md), to the picosecond, and the paper's order of modes.
 
-use nicety::{Compiled, Environment, Error};
+use nicety::{Environment, Error};
 use nicety_bench::{Benchmark, Report, Request, run};
 use std::sync::Arc;
 
@@ -15,14 +15,7 @@ fn request(nic: &str, mode: &str, sizes: &[u64]) -> Request {
 fn measure(request: &Request) -> Result<Report, Error> {
     run(
         request,
-        &Environment {
-            compiled: &Compiled::new(),
-            log: Arc::new(|line| panic!("nothing prints: {line}")),
-            interrupt: None,
-            capture: None,
-            peers: None,
-            progress: &|_, _| {},
-        },
+        &Environment { log: Arc::new(|line| panic!("nothing prints: {line}")), ..Environment::default() },
     )
 }
 

@@ -2,7 +2,6 @@
 
 use nicety::{Environment, Error};
 use nicety_goal::requests::{self, GenerateRequest, Ns, RunRequest};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,14 +33,7 @@ impl Drop for Folder {
 
 fn with<R>(interrupted: bool, act: impl FnOnce(&Environment<'_>) -> R) -> R {
     let flag = Arc::new(AtomicBool::new(interrupted));
-    act(&Environment {
-        compiled: &BTreeMap::new(),
-        log: Arc::new(|_| ()),
-        interrupt: Some(flag),
-        capture: None,
-        peers: None,
-        progress: &|_, _| (),
-    })
+    act(&Environment { interrupt: Some(flag), ..Environment::default() })
 }
 
 fn run(json: &str) -> Result<requests::Report, Error> {

@@ -8,7 +8,6 @@ use nicety_goal::generate::{Pattern, Shape, generate};
 use nicety_goal::loggops::{self, Finished, Rules};
 use nicety_goal::requests::{self, RunRequest};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
 
@@ -126,14 +125,7 @@ fn a_request_is_spread_over_the_processes() {
     std::fs::write(&path, crate::schedules::written(&made(Pattern::RecursiveDoubling, 8))).unwrap();
     let run = |peers: Option<Peers>, more: &str| {
         let request = format!("{{\"file\": {:?}{more}}}", path.to_str().unwrap());
-        let environment = Environment {
-            compiled: &BTreeMap::new(),
-            log: Arc::new(|_| ()),
-            interrupt: None,
-            capture: None,
-            peers,
-            progress: &|_, _| (),
-        };
+        let environment = Environment { peers, ..Environment::default() };
         RunRequest::from_json(&request).and_then(|request| requests::run(&request, &environment))
     };
     for more in

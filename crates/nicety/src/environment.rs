@@ -30,6 +30,23 @@ pub struct Environment<'e> {
     pub progress: &'e dyn Fn(usize, usize),
 }
 
+/// No programs.
+static NONE: Compiled = Compiled::new();
+
+impl Default for Environment<'_> {
+    /// No compiled programs, one process, and nobody who reads what handlers print or how far it has come.
+    fn default() -> Self {
+        Environment {
+            compiled: &NONE,
+            log: Arc::new(|_| ()),
+            interrupt: None,
+            capture: None,
+            peers: None,
+            progress: &|_, _| (),
+        }
+    }
+}
+
 impl Environment<'_> {
     /// The capture for a run, with this as its label.
     pub fn capture_of(&self, label: impl fmt::Display) -> Option<Capture> {

@@ -11,7 +11,6 @@ use nicety::{Environment, Error};
 use nicety_spec::{Kind, Move, Parameter};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -196,14 +195,7 @@ fn in_threads(
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || {
                 // The lines that handlers print are those of the card as it is.
-                let quiet = Environment {
-                    compiled,
-                    log: Arc::new(|_| {}),
-                    interrupt: interrupt.clone(),
-                    capture: None,
-                    peers: None,
-                    progress: &|_, _| {},
-                };
+                let quiet = Environment { interrupt: interrupt.clone(), compiled, ..Environment::default() };
                 while let Some((number, run)) = next_of(runs, next) {
                     let outcome = run.run(request, &quiet);
                     let interrupted = outcome == Err(Error::Interrupted);
