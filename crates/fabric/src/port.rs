@@ -8,7 +8,7 @@ use crate::meter::{Meter, PortStatistics};
 use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
 use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Parcel, Symbol, Terminal, link};
-use nicety_kernel::{Arrived, Credits, Few, Permit, Sim, WireRx, World};
+use nicety_kernel::{Arrived, Credits, Few, Permit, Sim, WireRx, World, prefetch};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -185,7 +185,14 @@ impl Port {
             meter: Meter::default(),
         });
         let incoming = match plan {
-            None => Incomings::Wire(packets),
+            None => {
+                packets.prepare(|symbol| {
+                    if let Symbol::Packet(packet) = symbol {
+                        prefetch(&**packet);
+                    }
+                });
+                Incomings::Wire(packets)
+            }
             Some(plan) => {
                 let station = Station::new(&sim, transmit.clone(), plan, buffer);
                 // The wire keeps the handler; no credits come by it.
@@ -211,6 +218,12 @@ impl Port {
     pub fn record(&mut self, recorder: &Recorder) {
         self.transmit.link.borrow_mut().record(recorder, Resource::LINK);
         self.recorder = recorder.clone();
+    }
+
+    /// Has what packets touch here [kept near](Sim::keep_near).
+    pub fn keep_near(&self) {
+        self.sim.keep_near(self);
+        self.sim.keep_near(&*self.transmit);
     }
 
     /// Packets that the buffer at this end of the link holds, for each virtual channel.

@@ -2,6 +2,7 @@
 
 use crate::cache::{Cache, Lines};
 use crate::gpu::GPU_ADDRESSES;
+use nicety_kernel::Sim;
 use nicety_types::{Buffer, Payload};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -202,6 +203,9 @@ pub struct Memory {
     due: OnceCell<Due>,
 }
 
+/// As many allocations are near where few are.
+const FEW: usize = 4;
+
 /// Makes writes that are due, before someone looks.
 struct Due(Box<dyn Fn(&Memory)>);
 
@@ -237,6 +241,14 @@ impl Memory {
     /// make them.
     pub fn when_looked_at(&self, write: impl Fn(&Memory) + 'static) -> bool {
         self.due.set(Due(Box::new(write))).is_ok()
+    }
+
+    /// Has what accesses touch [kept near](Sim::keep_near), where there are no more than a few allocations.
+    pub fn keep_near(&self, sim: &Sim) {
+        sim.keep_near(self);
+        let mut allocations = self.allocations.borrow_mut();
+        allocations.reserve(FEW);
+        sim.keep_near(allocations.spare_capacity_mut());
     }
 
     fn looked_at(&self) {

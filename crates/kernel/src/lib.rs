@@ -73,7 +73,7 @@ pub use error::{RunError, Waiting};
 pub use few::Few;
 pub use interrupt::Interrupt;
 pub use parts::{Parts, Threads};
-pub use prefetch::prefetch;
+pub use prefetch::{Needed, prefetch};
 pub use queue::QueueKind;
 pub use rng::Rng;
 pub use semaphore::Serve;

@@ -62,24 +62,29 @@ impl Drop for TaskFuture {
     }
 }
 
-/// A block that waits to be used again begins with the next of its size.
-type Free = Option<NonNull<u8>>;
-
-/// Blocks to be used again, by size. It holds as many as were in use at once.
+/// Blocks to be used again, by size. It holds as many as were in use at once. They stand beside the blocks, whose memory may be
+/// far away: it need not be read.
 pub(crate) struct Memory {
-    free: [Free; LARGEST / STEP + 1],
+    free: [Vec<NonNull<u8>>; LARGEST / STEP + 1],
+    /// How many blocks of each size have been made.
+    made: [usize; LARGEST / STEP + 1],
 }
 
 impl Memory {
     pub(crate) fn new() -> Memory {
-        Memory { free: [None; LARGEST / STEP + 1] }
+        Memory { free: [const { Vec::new() }; LARGEST / STEP + 1], made: [0; LARGEST / STEP + 1] }
     }
 
-    fn pop(&mut self, step: usize) -> Free {
-        let block = self.free[step]?;
-        // SAFETY: a block in the list begins with a `Free`, and has no other owner.
-        self.free[step] = unsafe { block.cast::<Free>().read() };
-        Some(block)
+    /// A block of this size that is used again. If there is none, one is about to be made: there is room for all to be free, so
+    /// that freeing never allocates.
+    fn pop(&mut self, step: usize) -> Option<NonNull<u8>> {
+        let (free, made) = (&mut self.free[step], &mut self.made[step]);
+        let block = free.pop();
+        if block.is_none() {
+            *made += 1;
+            free.reserve(*made);
+        }
+        block
     }
 
     /// A block for a future of this layout.
@@ -97,10 +102,7 @@ impl Memory {
     /// Takes back the block of a future that [`drop_future`] has dropped.
     pub(crate) fn recycle(&mut self, block: Block) {
         if is_recycled(block.layout) {
-            let first = &mut self.free[block.layout.size() / STEP];
-            // SAFETY: the block's owner gave it up, and it is large and aligned enough for a `Free`.
-            unsafe { block.pointer.cast::<Free>().write(*first) };
-            *first = Some(block.pointer);
+            self.free[block.layout.size() / STEP].push(block.pointer);
         } else {
             // SAFETY: the block came from `alloc` with this layout, and its owner gave it up.
             unsafe { dealloc(block.pointer.as_ptr(), block.layout) };
@@ -110,9 +112,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        for step in 0..self.free.len() {
+        for (step, free) in self.free.iter_mut().enumerate() {
             let layout = Layout::from_size_align(step * STEP, STEP).expect("a block's layout");
-            while let Some(pointer) = self.pop(step) {
+            while let Some(pointer) = free.pop() {
                 // SAFETY: only blocks of this size and alignment from `alloc` are in this list, and none is
                 // in use.
                 unsafe { dealloc(pointer.as_ptr(), layout) };

@@ -8,6 +8,53 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     prefetch_bytes(std::ptr::from_ref(value).cast::<u8>(), size_of_val(value));
 }
 
+/// A value that events to come will need: its address and its bytes. If it is gone by then, fetching it does no harm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needed {
+    start: usize,
+    bytes: u32,
+}
+
+impl Needed {
+    /// Nothing.
+    pub const NOTHING: Needed = Needed { start: 0, bytes: 0 };
+
+    /// This value, where it is now.
+    pub fn of<T: ?Sized>(value: &T) -> Needed {
+        let bytes = u32::try_from(size_of_val(value)).unwrap_or(u32::MAX);
+        Needed { start: std::ptr::from_ref(value).addr(), bytes }
+    }
+
+    /// Fetches it, as [`prefetch`].
+    pub(crate) fn prefetch(self) {
+        if self.bytes > 0 {
+            prefetch_bytes(std::ptr::without_provenance(self.start), (self.bytes as usize).min(MOST));
+        }
+    }
+}
+
+/// Most bytes of a needed value that are fetched.
+const MOST: usize = 512;
+/// Most values that a node keeps near.
+const KEPT: usize = 12;
+
+/// What most events of a node need.
+#[derive(Default)]
+pub(crate) struct Near([Needed; KEPT]);
+
+impl Near {
+    /// Adds a value, if there is room.
+    pub(crate) fn add(&mut self, value: Needed) {
+        if let Some(free) = self.0.iter_mut().find(|kept| kept.bytes == 0) {
+            *free = value;
+        }
+    }
+
+    pub(crate) fn prefetch(&self) {
+        self.0.iter().take_while(|kept| kept.bytes > 0).for_each(|kept| kept.prefetch());
+    }
+}
+
 /// The same for so many bytes.
 pub(crate) fn prefetch_bytes(start: *const u8, bytes: usize) {
     // From the start of its first line, or the last one would be left out.

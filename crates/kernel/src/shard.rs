@@ -9,7 +9,7 @@
 use crate::describe;
 use crate::interrupt::Interrupt;
 use crate::memory::{Memory, TaskFuture, drop_future};
-use crate::prefetch::prefetch;
+use crate::prefetch::{Near, Needed, prefetch};
 use crate::queue::{EventRef, Key, Queue, QueueKind};
 use nicety_types::{LinkId, NodeId, Time};
 use std::alloc::Layout;
@@ -50,6 +50,8 @@ struct Slot {
     since: Time,
     /// The next free slot, if this one is.
     next_free: u32,
+    /// What it needs beside its future when it is polled first.
+    needs: [Needed; 2],
 }
 
 /// No slot.
@@ -61,12 +63,32 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Prefetches what is needed to poll a task: in the last step its future, in the one before its slot.
-    fn prepare(&self, task: TaskRef, steps: usize) {
-        let slot = &self.slots[task.index as usize];
+    /// Prefetches what is needed to poll a task: its slot, and then its future and what that needs. In a large world, what its node
+    /// keeps near comes in between.
+    fn prepare(&self, task: TaskRef, steps: usize, near: Option<&[Near]>) {
+        let Some(slot) = self.slots.get(task.index as usize) else { return };
+        let future = || slot.future.iter().for_each(TaskFuture::prefetch);
+        let needed = || slot.needs.iter().for_each(|needed| needed.prefetch());
+        let Some(near) = near else {
+            return match steps {
+                2 => prefetch(slot),
+                1 => {
+                    future();
+                    needed();
+                }
+                _ => (),
+            };
+        };
+        let of_node = near.get(slot.node.0 as usize);
         match steps {
-            1 => slot.future.iter().for_each(TaskFuture::prefetch),
-            _ => prefetch(slot),
+            4 => prefetch(slot),
+            3 => of_node.into_iter().for_each(prefetch),
+            2 => {
+                of_node.into_iter().for_each(Near::prefetch);
+                needed();
+            }
+            1 => future(),
+            _ => (),
         }
     }
 }
@@ -107,7 +129,7 @@ pub(crate) const UNIT: u32 = u32::MAX;
 /// before has fetched.
 const AHEAD: usize = 4;
 const PARTS: usize = 6;
-/// With more receivers than this, memory is far away, and it is fetched for events of the next buckets of the queue.
+/// With more receivers than this, a world is large: memory is far away, and it is fetched for events of the next buckets of the queue.
 const MANY: usize = 2048;
 
 /// With fewer tasks than this, their memory is near.
@@ -140,6 +162,8 @@ pub(crate) struct Shard {
     memory: RefCell<Memory>,
     programs: RefCell<Vec<Program>>,
     receivers: RefCell<Vec<Rc<dyn Arrivals>>>,
+    /// By node.
+    near: RefCell<Vec<Near>>,
     interrupt: Option<Interrupt>,
     /// The number of events at which the interrupt is checked next.
     look_at: Cell<u64>,
@@ -180,6 +204,7 @@ impl Shard {
             memory: RefCell::new(Memory::new()),
             programs: RefCell::default(),
             receivers: RefCell::default(),
+            near: RefCell::default(),
             interrupt,
             look_at: Cell::new(INTERRUPT_INTERVAL),
             seed,
@@ -288,7 +313,7 @@ impl Shard {
             return TaskRef::NONE;
         }
         let block = self.memory.borrow_mut().block(Layout::new::<F>());
-        let task = self.place(node, block.fill(make));
+        let task = self.place(node, block.fill(make), [Needed::NOTHING; 2]);
         self.wake(task);
         task
     }
@@ -299,6 +324,7 @@ impl Shard {
         &self,
         node: NodeId,
         time: Time,
+        needs: [Needed; 2],
         make: impl FnOnce() -> F,
     ) {
         if time <= self.now() || self.closed.get() {
@@ -306,17 +332,17 @@ impl Shard {
             return;
         }
         let block = self.memory.borrow_mut().block(Layout::new::<F>());
-        let task = self.place(node, block.fill(make));
+        let task = self.place(node, block.fill(make), needs);
         self.schedule(time, node, task);
     }
 
     /// Gives a future a slot, in which nothing has it polled yet.
-    fn place(&self, node: NodeId, future: TaskFuture) -> TaskRef {
+    fn place(&self, node: NodeId, future: TaskFuture, needs: [Needed; 2]) -> TaskRef {
         let mut tasks = self.tasks.borrow_mut();
         if tasks.free == NO_SLOT {
             let index = u32::try_from(tasks.slots.len()).expect("more than 2^32 tasks at once");
             let (future, since) = (Some(future), self.now());
-            let slot = Slot { future, generation: 0, node, woken: false, since, next_free: NO_SLOT };
+            let slot = Slot { future, generation: 0, node, woken: false, since, next_free: NO_SLOT, needs };
             tasks.slots.push(slot);
             return TaskRef { index, generation: 0 };
         }
@@ -325,6 +351,7 @@ impl Shard {
         slot.future = Some(future);
         slot.node = node;
         slot.woken = false;
+        slot.needs = needs;
         let generation = slot.generation;
         tasks.free = slot.next_free;
         TaskRef { index, generation }
@@ -379,11 +406,15 @@ impl Shard {
         if !queue.has_ahead(AHEAD) && self.receivers.borrow().len() <= MANY {
             return;
         }
-        let (receivers, tasks) = (self.receivers.borrow(), self.tasks.borrow());
+        let (receivers, tasks, near) = (self.receivers.borrow(), self.tasks.borrow(), self.near.borrow());
         if receivers.len() < FEW && tasks.slots.len() < FEW {
             return;
         }
-        let prepare = |data: u64, steps: usize| {
+        let is_large = receivers.len() > MANY;
+        let prepare = |is_arrival: bool, data: u64, steps: usize| {
+            if !is_arrival {
+                return tasks.prepare(TaskRef::from_bits(data), steps, is_large.then_some(&near));
+            }
             let receiver = &receivers[(data >> 32) as usize];
             match steps {
                 PARTS => prefetch(receiver),
@@ -391,17 +422,36 @@ impl Shard {
                 _ => receiver.prepare(data as u32, steps),
             }
         };
-        if receivers.len() > MANY && queue.coming(PARTS, prepare) {
+        if is_large && queue.coming(PARTS, prepare) {
             return;
         }
         for steps in 1..=PARTS {
-            match queue.ahead(AHEAD * steps) {
-                None => return,
-                Some((true, data)) => prepare(data, steps),
-                Some((false, data)) if steps <= 2 => tasks.prepare(TaskRef::from_bits(data), steps),
-                Some(_) => (),
-            }
+            let Some((is_arrival, data)) = queue.ahead(AHEAD * steps) else { return };
+            prepare(is_arrival, data, steps);
         }
+    }
+
+    /// Prefetches for a task that an arrival will wake, in the last three steps before that.
+    pub(crate) fn prepare_task(&self, task: TaskRef, steps: usize) {
+        let (tasks, near) = (self.tasks.borrow(), self.near.borrow());
+        let prepare = |part| tasks.prepare(task, part, Some(&near));
+        match steps {
+            3 => prepare(4),
+            2 => {
+                prepare(3);
+                prepare(1);
+            }
+            _ => prepare(2),
+        }
+    }
+
+    /// Prefetches a value before events of a node.
+    pub(crate) fn keep_near(&self, node: NodeId, value: Needed) {
+        let (mut all, node) = (self.near.borrow_mut(), node.0 as usize);
+        if all.len() <= node {
+            all.resize_with(node + 1, Near::default);
+        }
+        all[node].add(value);
     }
 
     fn serve_wakes(&self) -> Result<(), Interrupted> {

@@ -1,5 +1,6 @@
 //! [`Sim`], a node's view of virtual time, and [`Delay`], the future that lets it pass.
 
+use crate::prefetch::Needed;
 use crate::queue::EventRef;
 use crate::rng::Rng;
 use crate::shard::{Shard, TaskRef};
@@ -72,16 +73,28 @@ impl Sim {
     }
 
     /// As [`Sim::spawn_with`], for a task that is polled first at `time`: one event less than a task whose first step is a
-    /// [delay](Sim::until). If that is not later than now, it is polled as by [`Sim::spawn_with`].
+    /// [delay](Sim::until). If that is not later than now, it is polled as by [`Sim::spawn_with`]. What it `needs` beside its own
+    /// memory is [prefetched](crate::prefetch()) before.
     #[inline]
-    pub fn spawn_at<F: Future<Output = ()> + 'static>(&self, time: Time, make: impl FnOnce() -> F) {
-        self.shard.spawn_at(self.node, time, make);
+    pub fn spawn_at<F: Future<Output = ()> + 'static>(
+        &self,
+        time: Time,
+        needs: [Needed; 2],
+        make: impl FnOnce() -> F,
+    ) {
+        self.shard.spawn_at(self.node, time, needs, make);
     }
 
     /// Starts a program: a task whose end the run waits for. If no event is left and it still waits, that is a
     /// [deadlock](crate::RunError::Deadlock).
     pub fn spawn_program<F: Future<Output = ()> + 'static>(&self, name: impl Into<String>, future: F) {
         self.shard.spawn_program(self.node, name.into(), future);
+    }
+
+    /// Has a value [prefetched](crate::prefetch()) before events of this node, where a world is so large that little of a node is
+    /// left in the processor's caches from one of its events to the next. It stays where it is, or nothing is gained.
+    pub fn keep_near<T: ?Sized>(&self, value: &T) {
+        self.shard.keep_near(self.node, Needed::of(value));
     }
 
     /// The random stream of this name. The same seed, node and name give the same stream on every machine,

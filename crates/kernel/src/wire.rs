@@ -47,19 +47,21 @@ pub(crate) struct Receiver<M> {
 /// What becomes of arriving messages.
 enum Taker<M> {
     /// They are kept for a task.
-    Task(Box<Inbox>),
+    Task(Box<Inbox<M>>),
     /// A handler is given them, and the number of the wire there.
     Handler(Rc<dyn Handler<M>>, u32),
     /// They are dropped.
     None,
 }
 
-struct Inbox {
+struct Inbox<M> {
     /// The slots of the messages that have arrived, and how many units came before each and after the last.
     arrived: VecDeque<(u32, u64)>,
     /// Units that came before a message that has been taken without them.
     units: u64,
     waiting: TaskRef,
+    /// Prefetches what a message that is about to arrive points to.
+    prepare: Option<fn(&M)>,
 }
 
 /// Handles the arrivals on some wires of a node, at once. It may send, start tasks and wake them, and takes
@@ -100,7 +102,7 @@ impl<M, F: Fn(M)> Handler<M> for F {
 
 impl<M: 'static> Receiver<M> {
     pub(crate) fn new(sim: Sim, link: LinkId, messages: Rc<Messages<M>>) -> Rc<Receiver<M>> {
-        let inbox = Inbox { arrived: VecDeque::new(), units: 0, waiting: TaskRef::NONE };
+        let inbox = Inbox { arrived: VecDeque::new(), units: 0, waiting: TaskRef::NONE, prepare: None };
         let receiver = Rc::new(Receiver {
             sim,
             link,
@@ -152,7 +154,7 @@ impl<M: 'static> Receiver<M> {
     }
 
     /// The inbox of a wire that a task receives from.
-    fn inbox(&self) -> RefMut<'_, Inbox> {
+    fn inbox(&self) -> RefMut<'_, Inbox<M>> {
         RefMut::map(self.taker.borrow_mut(), |taker| match taker {
             Taker::Task(inbox) => &mut **inbox,
             _ => unreachable!("an end that is handled or dropped receives nothing"),
@@ -189,7 +191,26 @@ impl<M: 'static> Receiver<M> {
         inbox.waiting = task;
     }
 
-    fn wake(&self, inbox: &Inbox) {
+    /// Prefetches for a message that a task receives.
+    fn prepare_task(&self, inbox: &Inbox<M>, slot: u32, steps: usize) {
+        if steps == 4 {
+            prefetch(inbox);
+            if slot != UNIT {
+                self.messages.prefetch(slot);
+            }
+            return;
+        }
+        if let (3, Some(prepare)) = (steps, inbox.prepare)
+            && slot != UNIT
+        {
+            self.messages.look(slot, prepare);
+        }
+        if inbox.waiting != TaskRef::NONE {
+            self.sim.shard().prepare_task(inbox.waiting, steps);
+        }
+    }
+
+    fn wake(&self, inbox: &Inbox<M>) {
         if inbox.waiting != TaskRef::NONE {
             self.sim.wake(inbox.waiting);
         }
@@ -226,11 +247,15 @@ impl<M: 'static> Arrivals for Receiver<M> {
 
     fn prepare(&self, slot: u32, steps: usize) {
         let taker = self.taker.borrow();
-        let Taker::Handler(handler, number) = &*taker else { return };
         let message = |prepare: &dyn Fn(&M)| {
             if slot != UNIT {
                 self.messages.look(slot, prepare);
             }
+        };
+        let (handler, number) = match &*taker {
+            Taker::Handler(handler, number) => (handler, number),
+            Taker::Task(inbox) => return self.prepare_task(inbox, slot, steps),
+            Taker::None => return,
         };
         match steps {
             1 => message(&|message| handler.prepare(*number, Preparation::Again(message))),
@@ -394,6 +419,12 @@ pub struct WireRx<M: 'static> {
 impl<M: Send + 'static> WireRx<M> {
     pub(crate) fn new(receiver: Rc<Receiver<M>>, from: NodeId) -> WireRx<M> {
         WireRx { receiver, from }
+    }
+
+    /// Has `prefetch` called for a message that is about to arrive for a task, when it can be read: a good moment to
+    /// [`prefetch`](crate::prefetch()) the memory it points to. A hint, as [`Handler::prepare`].
+    pub fn prepare(&self, prefetch: fn(&M)) {
+        self.receiver.inbox().prepare = Some(prefetch);
     }
 
     /// Waits for a message and takes it. Dropped while it waits, it takes none.

@@ -1,7 +1,7 @@
 //! The virtual time of each primitive, computed by hand.
 
 use nicety_kernel::{
-    Channel, Config, Credits, Either, Elapsed, Pool, Server, Signal, Sim, TrySendError, World, join,
+    Channel, Config, Credits, Either, Elapsed, Needed, Pool, Server, Signal, Sim, TrySendError, World, join,
     join_all, race, timeout,
 };
 use nicety_types::{Duration, NodeId, Time};
@@ -41,7 +41,7 @@ fn a_task_may_begin_later_and_the_run_goes_on_to_what_is_expected() {
     let log = Log::default();
     for (at, what) in [(7, "later"), (0, "now"), (3, "before")] {
         let (s, l) = (sim.clone(), log.clone());
-        sim.spawn_at(Time::from_ps(1000 * at), || async move { l.add(&s, what) });
+        sim.spawn_at(Time::from_ps(1000 * at), [Needed::NOTHING; 2], || async move { l.add(&s, what) });
     }
     let (s, l) = (sim.clone(), log.clone());
     sim.spawn(async move {
@@ -49,7 +49,7 @@ fn a_task_may_begin_later_and_the_run_goes_on_to_what_is_expected() {
         l.add(&s, "two");
         let (other, theirs) = (s.clone(), l.clone());
         // Its time has come: as any other task that is started.
-        s.spawn_at(Time::ZERO, || async move { theirs.add(&other, "at once") });
+        s.spawn_at(Time::ZERO, [Needed::NOTHING; 2], || async move { theirs.add(&other, "at once") });
         s.expect(Time::from_ps(9_000));
         s.expect(Time::from_ps(8_000));
     });
@@ -365,4 +365,40 @@ fn a_wire_takes_its_latency_and_keeps_order() {
     let summary = world.run().unwrap();
     log.is(&[(10, "2, 1 more"), (10, "3, 0 more"), (10, "100"), (12, "1, 0 more")]);
     assert_eq!(summary.end, world.now());
+}
+
+#[test]
+fn what_is_fetched_ahead_in_a_large_world_may_be_gone() {
+    let mut world: World<u64> = World::new(Config::default());
+    let (a, b) = (world.add_node(), world.add_node());
+    // More wires than a world has whose memory is near anyway.
+    let mut wires: Vec<_> = (0..3000).map(|_| world.wire(a, b, ns(10))).collect();
+    let (sender, receiver) = (world.sim(a), world.sim(b));
+    let log = Log::default();
+    for _ in 0..20 {
+        receiver.keep_near(&*Box::new([0_u64; 100]));
+    }
+    let (tx, rx) = wires.pop().unwrap();
+    rx.prepare(|message| assert!(*message < 4));
+    let (sim, l) = (receiver.clone(), log.clone());
+    receiver.spawn_program("receives", async move {
+        for _ in 0..4 {
+            let number = rx.recv().await;
+            let (own, theirs) = (sim.clone(), l.clone());
+            let needs = [Needed::of(&*Box::new(number)), Needed::NOTHING];
+            sim.spawn_at(sim.now() + ns(50), needs, || async move { theirs.add(&own, number.to_string()) });
+        }
+    });
+    // Nobody receives these.
+    for (idle, _) in &wires[..100] {
+        idle.send(Time::ZERO + ns(30), 9);
+    }
+    sender.clone().spawn(async move {
+        for number in 0..4 {
+            tx.send(sender.now() + ns(20), number);
+            sender.delay(ns(7)).await;
+        }
+    });
+    world.run().unwrap();
+    log.is(&[(70, "0"), (77, "1"), (84, "2"), (91, "3")]);
 }

@@ -215,9 +215,9 @@ impl Queue {
         }
     }
 
-    /// Visits arrivals of the next few buckets: their data, and how many steps of `steps` are left before them. Each is visited
-    /// once a step. Returns whether these were most of the next events: there are too many where they come all at once.
-    pub(crate) fn coming(&mut self, steps: usize, visit: impl FnMut(u64, usize)) -> bool {
+    /// Visits events of the next few buckets: whether they are arrivals, their data, and how many steps of `steps` are left before
+    /// them. Each is visited once a step. Returns whether these were most of the next events: there are too many where they come all at once.
+    pub(crate) fn coming(&mut self, steps: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         match self {
             Queue::Wheel(queue) => queue.coming(steps + 1, visit),
             Queue::Heap(_) => false,

@@ -188,10 +188,10 @@ fn cancelled_timeouts_do_not_pile_up() {
 }
 
 #[test]
-fn arrivals_of_the_next_buckets_are_seen_once_for_each_current_one() {
+fn events_of_the_next_buckets_are_seen_once_for_each_current_one() {
     fn seen(wheel: &mut Wheel, buckets: usize) -> (bool, Vec<(usize, u64)>) {
         let mut seen = Vec::new();
-        let most = wheel.coming(buckets, |data, place| seen.push((place, data)));
+        let most = wheel.coming(buckets, |_, data, place| seen.push((place, data)));
         seen.sort_unstable();
         (most, seen)
     }
@@ -212,11 +212,11 @@ fn arrivals_of_the_next_buckets_are_seen_once_for_each_current_one() {
     wheel.push(Key::own(Time::from_ps(7 << 10), NodeId(0), 1), 70);
     assert_eq!(seen(&mut wheel, 4), (true, vec![]), "there is no current bucket yet");
     assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(1));
-    let next = vec![(1, 31), (1, 32), (1, 33), (3, 7)];
-    assert_eq!(seen(&mut wheel, 4), (true, next), "no event of a node's own, nor one of the last bucket");
+    let next = vec![(1, 31), (1, 32), (1, 33), (3, 7), (3, 70)];
+    assert_eq!(seen(&mut wheel, 4), (true, next), "none of the last bucket");
     assert_eq!(seen(&mut wheel, 4), (true, vec![]));
     assert_eq!(wheel.pop_before(Time::MAX).map(|event| event.1), Some(31));
-    assert_eq!(seen(&mut wheel, 9).1, [(2, 7), (3, 3000)], "and not round the circle again");
+    assert_eq!(seen(&mut wheel, 9).1, [(2, 7), (2, 70), (3, 3000)], "and not round the circle again");
     for _ in 0..5 {
         wheel.pop_before(Time::MAX);
     }

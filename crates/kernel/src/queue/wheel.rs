@@ -213,10 +213,10 @@ impl Wheel {
         Some((key.is_arrival(), self.events.slots[index as usize].data))
     }
 
-    /// Visits the first arrivals of the next few buckets that have events, once for each current bucket: their data, and how
-    /// many buckets ahead they are, from 1. The memory of the events in the last one is fetched, and they are visited later.
+    /// Visits the first events of the next few buckets that have any, once for each current bucket: whether they are arrivals, their
+    /// data, and how many buckets ahead they are, from 1. The memory of the events in the last one is fetched, and they are visited later.
     /// Returns whether the current bucket had no more than are visited.
-    pub(super) fn coming(&mut self, buckets: usize, visit: impl FnMut(u64, usize)) -> bool {
+    pub(super) fn coming(&mut self, buckets: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         if self.notes.is_empty() {
             self.notes.resize(SIZE, [0; NOTED]);
             self.noted.resize(SIZE, 0);
@@ -227,7 +227,7 @@ impl Wheel {
         !self.crowded
     }
 
-    fn visit(&self, buckets: usize, mut visit: impl FnMut(u64, usize)) {
+    fn visit(&self, buckets: usize, mut visit: impl FnMut(bool, u64, usize)) {
         let mut ahead = 0;
         for place in 1..=buckets {
             let from = self.bucket + ahead + 1;
@@ -241,8 +241,8 @@ impl Wheel {
                 let event = &self.events.slots[*index as usize];
                 if place == buckets {
                     prefetch(event);
-                } else if event.key.is_arrival() {
-                    visit(event.data, place);
+                } else {
+                    visit(event.key.is_arrival(), event.data, place);
                 }
             }
         }

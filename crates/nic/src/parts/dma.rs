@@ -100,6 +100,13 @@ impl Dma {
         dma
     }
 
+    /// Has what transfers touch [kept near](Sim::keep_near).
+    pub fn keep_near(&self) {
+        self.sim.keep_near(self);
+        self.sim.keep_near(&*self.landing);
+        self.memory.keep_near(&self.sim);
+    }
+
     /// The bus, for what moves no bytes of host memory.
     pub fn bus(&self) -> &Bus {
         &self.bus

@@ -4,9 +4,11 @@ use super::Card;
 use crate::parts::transport;
 use crate::spin::programs::attachments::Attachment;
 use nicety_fabric::{Packet, Parcel};
+use nicety_kernel::Needed;
 use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
 use nicety_types::{MessageId, NodeId, Path, Payload, Time};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::ops::{Deref, DerefMut};
@@ -170,7 +172,9 @@ impl Incoming {
 pub(super) struct IncomingTable {
     pub(super) places: Vec<Incoming>,
     pub(super) free: Vec<usize>,
-    pub(super) by_message: FxHashMap<MessageId, usize>,
+    by_message: FxHashMap<MessageId, usize>,
+    /// The message that was looked for last: packets of a message mostly come one behind another.
+    last: Cell<Option<(MessageId, usize)>>,
     /// Messages of one initiator at one portal table entry complete in matching order: the first and the last of
     /// those in progress, if there are any.
     pub(super) order: FxHashMap<(NodeId, u32), (usize, usize)>,
@@ -179,6 +183,23 @@ pub(super) struct IncomingTable {
 impl IncomingTable {
     pub(super) fn get(&mut self, place: usize) -> &mut Incoming {
         &mut self.places[place]
+    }
+
+    /// The index of a message.
+    pub(super) fn place_of(&self, message: MessageId) -> Option<usize> {
+        match self.last.get() {
+            Some((last, place)) if last == message => Some(place),
+            _ => {
+                let place = *self.by_message.get(&message)?;
+                self.last.set(Some((message, place)));
+                Some(place)
+            }
+        }
+    }
+
+    /// What a further packet of a message will need.
+    pub(super) fn needed(&self, message: MessageId) -> Needed {
+        self.place_of(message).map_or(Needed::NOTHING, |place| Needed::of(&self.places[place]))
     }
 
     pub(super) fn insert(&mut self, mut incoming: Incoming) -> usize {
@@ -239,6 +260,7 @@ impl IncomingTable {
     pub(super) fn remove(&mut self, place: usize) {
         let message = self.places[place].message;
         self.by_message.remove(&message);
+        self.last.set(None);
         self.places[place].attachment = None;
         self.free.push(place);
     }

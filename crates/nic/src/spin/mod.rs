@@ -197,6 +197,7 @@ impl Card {
             sim: sim.clone(),
             spec,
         });
+        card.keep_near();
         sim.spawn(card.clone().listen());
         sim.spawn(card.clone().listen_to_itself());
         sim.spawn(card.clone().publish());
@@ -204,6 +205,15 @@ impl Card {
             sim.spawn(card.clone().watch_answers(patience));
         }
         card
+    }
+
+    /// Has what every packet touches [kept near](Sim::keep_near).
+    fn keep_near(&self) {
+        self.sim.keep_near(&self.incoming);
+        self.sim.keep_near(&self.matching);
+        self.sim.keep_near(&self.engine);
+        self.port.keep_near();
+        self.dma.keep_near();
     }
 
     /// Sets the user of this node's operations, which match entries may require; user 0 by default. Set-up:

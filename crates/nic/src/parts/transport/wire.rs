@@ -121,6 +121,11 @@ impl Wire {
         wire
     }
 
+    /// Has what packets touch [kept near](Sim::keep_near).
+    pub fn keep_near(&self) {
+        self.port.keep_near();
+    }
+
     /// When the serialiser of the link, or of the loopback path, is free.
     pub fn free(&self, to: NodeId) -> Time {
         if self.is_own(to) { self.own.free() } else { self.port.free() }

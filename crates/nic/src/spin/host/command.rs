@@ -154,6 +154,25 @@ impl Card {
         Ok(self.ask(cpus, path, append).await)
     }
 
+    /// As [`Card::me_append`] to the priority list, for one that nobody waits for: the host looks only whether the card has
+    /// refused it.
+    ///
+    /// # Errors
+    /// As [`Card::me_append`].
+    pub(in crate::spin) async fn me_append_unanswered(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        pt: u32,
+        me: Me,
+    ) -> Result<Appending, CallError> {
+        self.dma.memory().check(me.start, me.length)?;
+        let append = move |interface: &mut Interface, effects: &mut Effects| {
+            interface.me_append(pt, me, List::Priority, effects)
+        };
+        Ok(self.post_command(cpus, path, false, append).await)
+    }
+
     /// Waits until the card has appended an entry, and the host has noticed: [`Card::answered`].
     ///
     /// # Errors
@@ -289,6 +308,17 @@ impl Card {
         path: &mut Path,
         act: impl FnOnce(&mut Interface, &mut Effects) -> Result<T, Error> + 'static,
     ) -> Pending<T> {
+        self.post_command(cpus, path, true, act).await
+    }
+
+    /// Posts a command with an answer, for which the host may wait if it `waits`; else it looks for a refusal at most.
+    async fn post_command<T: 'static>(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        waits: bool,
+        act: impl FnOnce(&mut Interface, &mut Effects) -> Result<T, Error> + 'static,
+    ) -> Pending<T> {
         let command = self.next_message();
         cpus.post(path, command).await;
         let pending = Pending { result: Rc::default() };
@@ -300,8 +330,11 @@ impl Card {
             card.with_effects(path.clone(), |interface, effects| answer = Some(act(interface, effects)));
             // The host sees the reply one crossing later.
             let seen = card.dma.bus().post(Notice::Event, path);
-            card.sim.until(seen.at()).await;
             let refused = matches!(answer, Some(Err(_)));
+            if !refused && !waits {
+                return card.sim.expect(seen.at());
+            }
+            card.sim.until(seen.at()).await;
             *result.borrow_mut() = answer.map(|answer| (answer, seen));
             card.view.changed.notify_all();
             if let Some(messages) = card.library.get().filter(|_| refused) {

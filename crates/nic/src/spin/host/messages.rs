@@ -274,7 +274,7 @@ impl Card {
             user_ptr,
             ..Me::default()
         };
-        let post = async |path: &mut _| self.me_append(caller.cpus, path, MESSAGES, me, List::Priority).await;
+        let post = async |path: &mut _| self.me_append_unanswered(caller.cpus, path, MESSAGES, me).await;
         let appending = caller.timed("append an entry", post).await?;
         // The card has still to serve the append, which may find its message waiting.
         messages.unexpected.expect(user_ptr, wanted);

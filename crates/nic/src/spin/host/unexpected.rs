@@ -20,21 +20,22 @@ use nicety_portals::{
     MdHandle, Me, MeOptions, OWN_PT, Request,
 };
 use nicety_types::{MessageId, NodeId, Path, Payload, Segment, Stage, Time};
+use rustc_hash::FxHashMap;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Messages on the overflow list, by sender and match bits, in order, each with the time of its match.
-type Waiting = HashMap<(NodeId, u64), VecDeque<(MessageId, Time)>>;
+type Waiting = FxHashMap<(NodeId, u64), VecDeque<(MessageId, Time)>>;
 
 /// The library's state for unexpected messages.
 pub(in crate::spin) struct Unexpected {
     /// Serializes the tasks of the library's thread.
     turn: Pool,
     /// Receives that wait for their messages, by their numbers in events.
-    expected: RefCell<HashMap<u64, Wanted>>,
+    expected: RefCell<FxHashMap<u64, Wanted>>,
     /// Receives whose unexpected messages have been delivered.
-    finished: RefCell<HashMap<u64, Finished>>,
+    finished: RefCell<FxHashMap<u64, Finished>>,
     waiting: RefCell<Waiting>,
     /// All of the host's memory, as destination of gets.
     into: OnceCell<MdHandle>,

@@ -11,6 +11,7 @@ use crate::spin::Card;
 use crate::spin::incoming::{Arrived, Fate, IN_FLIGHT, Incoming, outcome};
 use crate::spin::stages;
 use nicety_fabric::Parcel;
+use nicety_kernel::Needed;
 use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
 use nicety_types::{Duration, MessageId, Path, Time};
 use std::collections::VecDeque;
@@ -47,9 +48,16 @@ impl Card {
         let service = if searches { self.spec.match_first } else { self.spec.match_further };
         let message = packet.message;
         let matched = self.match_turn(message, service, &mut packet.path);
+        let bytes = Needed::of(&*packet);
         match header {
-            Some(header) => self.sim.spawn_at(matched, || self.clone().first_packet(header, packet)),
-            None => self.sim.spawn_at(matched, || self.clone().further_packet(packet)),
+            Some(header) => {
+                let needs = [bytes, Needed::NOTHING];
+                self.sim.spawn_at(matched, needs, || self.clone().first_packet(header, packet));
+            }
+            None => {
+                let needs = [bytes, self.incoming.borrow().needed(message)];
+                self.sim.spawn_at(matched, needs, || self.clone().further_packet(packet));
+            }
         }
     }
 
@@ -143,7 +151,7 @@ impl Card {
 
     /// The index of a matched message.
     pub(in crate::spin) fn place_of(&self, message: MessageId) -> Option<usize> {
-        self.incoming.borrow().by_message.get(&message).copied()
+        self.incoming.borrow().place_of(message)
     }
 
     /// Counts a packet for its application's share of the packet buffer. If the share is used up, a further packet
