@@ -97,6 +97,67 @@ def test_the_error_of_any_process_is_told(folder: Path) -> None:
     assert done.stderr == "nicety: a.bin: cannot read it (No such file or directory)\n"
 
 
+def test_other_files_are_refused(folder: Path) -> None:
+    other = folder / "other"
+    other.mkdir(exist_ok=True)
+    assert run(other, "goal", "generate", "linear-alltoall", "--ranks", "16", "--size", "9000", "-o", "a.bin")[0] == 0
+    both = [*NICETY, "goal", "run", "a.bin", *ON_CARDS]
+    command = [BIN / "mpiexec", "-n", "1", *both, ":", "-n", "1", "-wdir", str(other), *both]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("nicety: process 1 has another schedule or card than process 0")
+
+
+def test_one_process_ends_between_the_points_of_others(folder: Path) -> None:
+    """Only the first process has the card."""
+    here = folder / "elsewhere"
+    here.mkdir(exist_ok=True)
+    (folder / "my.toml").write_text('extends = "spin-discrete"\n')
+    both = [*NICETY, "bench", "allreduce", "--nic", "./my.toml", "--nodes", "4", "--sizes", "8,16"]
+    command = [BIN / "mpiexec", "-n", "1", *both, ":", "-n", "1", "-wdir", str(here), *both]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "my.toml" in done.stderr
+
+
+def test_only_the_first_process_needs_folders_for_files(folder: Path) -> None:
+    here = folder / "elsewhere"
+    here.mkdir(exist_ok=True)
+    (folder / "out").mkdir(exist_ok=True)
+    (here / "a.bin").write_bytes((folder / "a.bin").read_bytes())
+    both = [*NICETY, "goal", "run", "a.bin", "--csv", "out/a.csv"]
+    command = [BIN / "mpiexec", "-n", "1", *both, ":", "-n", "1", "-wdir", str(here), *both]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+    (here / "a.bin").unlink()
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out/a.csv").exists()
+
+
+def test_hosts_are_really_spread(folder: Path) -> None:
+    """Each process hears of the others in many rounds."""
+    script = (
+        "import atexit, os, pathlib, sys\n"
+        "from nicety.cli.bench import processes\n"
+        "call, rounds = processes._Exchange.__call__, []\n"
+        "processes._Exchange.__call__ = lambda own, given: rounds.append(sum(map(len, given))) or call(own, given)\n"
+        "counts = pathlib.Path('rounds.' + os.environ['PMI_RANK'])\n"
+        "atexit.register(lambda: counts.write_text(f'{len(rounds)} {sum(rounds)}'))\n"
+        "from nicety.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    (folder / "counts.py").write_text(script)
+    for command in (["goal", "run", "a.bin"], ["goal", "run", "a.bin", *ON_CARDS]):
+        done = subprocess.run(
+            [BIN / "mpiexec", "-n", "2", sys.executable, "counts.py", *command],
+            cwd=folder, capture_output=True, text=True, timeout=240, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        for rank in range(2):
+            rounds, sent = map(int, (folder / f"rounds.{rank}").read_text().split())
+            assert rounds > 10
+            assert sent > 1000
+
+
 def test_processes_of_other_commands_are_refused(folder: Path) -> None:
     one, other = ([*NICETY, "goal", "run", file] for file in ("a.bin", "unmatched.goal"))
     command = [BIN / "mpiexec", "-n", "1", *one, ":", "-n", "1", *other]
@@ -111,18 +172,25 @@ def test_a_command_that_is_not_spread_says_so(folder: Path) -> None:
     assert told == "nicety: this benchmark is not spread over processes; 1 of 2 have nothing to do\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["interrupted", "terminated", "killed"]
+)
 def test_a_process_that_ends_early_ends_all(folder: Path, number: signal.Signals) -> None:
     long = folder / "long.bin"
     if not long.exists():
         made = run(folder, "goal", "generate", "linear-alltoall", "--ranks", "128", "--size", "1Mi", "-o", "long.bin")
         assert made[0] == 0
     script = (
-        "import os, sys, threading\n"
-        f"late = threading.Timer(3, os.kill, (os.getpid(), {int(number)}))\n"
-        "late.daemon = True\n"
-        "if os.environ['PMI_RANK'] == '1':\n    late.start()\n"
+        "import os, sys\n"
         "from nicety.cli import main\n"
+        "from nicety.cli.bench import processes\n"
+        "call, rounds = processes._Exchange.__call__, []\n"
+        "def counted(own, given):\n"
+        "    rounds.append(1)\n"
+        "    if len(rounds) == 100 and os.environ['PMI_RANK'] == '1':\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "    return call(own, given)\n"
+        "processes._Exchange.__call__ = counted\n"
         "sys.exit(main())\n"
     )
     (folder / "ends.py").write_text(script)
@@ -134,7 +202,11 @@ def test_a_process_that_ends_early_ends_all(folder: Path, number: signal.Signals
     )
     assert done.returncode != 0
     assert "last done" not in done.stdout
-    assert "interrupted" in done.stderr if number == signal.SIGINT else "KILLED" in done.stdout.upper()
+    if number == signal.SIGKILL:
+        assert "KILLED" in done.stdout.upper()
+    else:
+        # Another process ends of itself, and tells of it.
+        assert (done.returncode, done.stderr.count("nicety: interrupted")) == (130, 1)
     assert "Traceback" not in done.stderr
     # Far less than the run takes.
     assert time.monotonic() - begun < 120

@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 /// An operation of a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Op {
     /// Bytes of a message, or nanoseconds of a calculation.
     pub size: u64,
@@ -87,7 +87,7 @@ impl fmt::Display for Op {
 }
 
 /// An operation that waits for another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dependent(u32);
 
 impl Dependent {
@@ -105,14 +105,14 @@ impl Dependent {
 }
 
 /// Where the operations and the dependents of a rank begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Beginning {
     op: usize,
     edge: usize,
 }
 
 /// The operations of all ranks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
     /// Of each rank, and the ends of the last one.
     ranks: Vec<Beginning>,

@@ -297,6 +297,21 @@ fn messages_of_one_tag_are_received_in_their_order() {
     }
 }
 
+#[test]
+fn receives_that_begin_at_once_take_messages_in_the_order_of_their_posts() {
+    // `b` waits in front of `a` for the CPU.
+    let goal = |a: u64, b: u64| {
+        format!(
+            "num_ranks 2\nrank 0 {{\nsend {b}b to 1\nsend {a}b to 1\n}}\nrank 1 {{\nc: calc 10000\na: recv {a}b from 0\n\
+             b: recv {b}b from 0\nx: calc 100 cpu 1\ny: calc 200 cpu 1\nb requires x\na requires y\n}}"
+        )
+    };
+    assert!(run_on(read(&goal(10, 100)), "spin-discrete").is_ok());
+    // Here `b` is too short for the first message.
+    let short = goal(100, 10).replace("send 10b", "send 50b");
+    assert!(matches!(run_on(read(&short), "spin-discrete"), Err(Failure::Run(Error::Program(_)))));
+}
+
 proptest! {
     #![proptest_config(cases(64))]
 

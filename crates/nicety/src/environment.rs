@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -53,10 +54,21 @@ impl Environment<'_> {
         self.capture.as_ref().map(|capture| capture.labelled(label.to_string()))
     }
 
+    /// Checks that all processes have read the same.
+    ///
+    /// # Errors
+    /// As [`Peers::agree`].
+    pub fn agree(&self, read: &impl Hash) -> Result<(), Error> {
+        let Some(peers) = &self.peers else { return Ok(()) };
+        let mut hasher = DefaultHasher::new();
+        read.hash(&mut hasher);
+        peers.agree(hasher.finish())
+    }
+
     /// How a run in so many threads is spread, where it can be: over the processes, if there are several.
     ///
     /// # Errors
-    /// There are no threads, or too many; there are several, or a capture, in each of several processes.
+    /// The number of threads is out of range; or there are several processes, and several threads or a capture were asked for.
     pub fn spread(&self, threads: u32) -> Result<Spread, Error> {
         if !(1..=MOST_THREADS).contains(&threads) {
             return Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}")));

@@ -2,7 +2,7 @@
 //!
 //! All run the same command, and meet in rounds, in which each tells every other something: between two windows of virtual
 //! time, what happens in the other's part; at the end of a part, what came of it; at the end of the command, its status.
-//! Whoever ends early is found out by the others in their next round, so that none waits for it.
+//! Whoever ends early says so in its last round: for the others that is an interrupt, and no round comes after it.
 
 use crate::Error;
 use nicety_kernel::{Parts, Threads};
@@ -60,7 +60,7 @@ pub enum Outcome<T> {
     Ended(Vec<T>),
     /// One has failed. Its error is not told, as it has seen a part only.
     Failed,
-    /// One was interrupted.
+    /// One was interrupted, or has left.
     Interrupted,
 }
 
@@ -100,11 +100,14 @@ impl Peers {
     /// Runs this process's part of something that all of them run. `body` is given its connection to the others.
     ///
     /// # Errors
-    /// The others cannot be reached; one of them has left, or is of another version.
+    /// The others cannot be reached, or one of them is of another version.
     pub fn run<M, T>(&self, body: impl FnOnce(Connected<M>) -> Result<T, Error>) -> Result<Outcome<T>, Error>
     where
         T: Serialize + DeserializeOwned,
     {
+        if self.0.left.get().is_some() {
+            return Ok(Outcome::Interrupted);
+        }
         let cut = Rc::default();
         let connected = Connected {
             peers: self.clone(),
@@ -140,6 +143,23 @@ impl Peers {
             }
         };
         heard.into_iter().enumerate().map(of).collect::<Result<_, _>>().map(Outcome::Ended)
+    }
+
+    /// Checks that all processes have the same inputs, of which `own` is a hash.
+    ///
+    /// # Errors
+    /// One has others; as [`Peers::run`].
+    pub fn agree(&self, own: u64) -> Result<(), Error> {
+        match self.run::<(), u64>(|_| Ok(own))? {
+            Outcome::Ended(all) => match all.iter().position(|other| *other != all[0]) {
+                None => Ok(()),
+                Some(number) => Err(Error::Input(format!(
+                    "process {number} has another schedule or card than process 0: a file of the same name differs on its \
+                     machine; copy it there"
+                ))),
+            },
+            _ => Err(Error::Interrupted),
+        }
     }
 
     /// Ends the rounds for this process, whose command ends with this status. The statuses of those that left first.
@@ -193,10 +213,7 @@ impl Peers {
 
 /// What cuts a round short in which this is said; nothing where all have ended.
 fn cut_of(said: impl Iterator<Item = Said> + Clone) -> Option<Cut> {
-    if let Some(number) = said.clone().position(|said| matches!(said, Said::Left(_))) {
-        return Some(Cut::Broken(Error::Program(format!("process {number} has ended before the others"))));
-    }
-    if said.clone().any(|said| said == Said::Interrupted) {
+    if said.clone().any(|said| matches!(said, Said::Interrupted | Said::Left(_))) {
         return Some(Cut::Interrupted);
     }
     if said.clone().all(|said| said == Said::Ended) { None } else { Some(Cut::Failed) }

@@ -75,19 +75,32 @@ fn the_first_process_that_leaves_is_told_of() {
             assert_eq!(peers.leave(3).unwrap(), own);
             (String::new(), own)
         }
-        // They are still at work, and find out.
+        // They are still at work, and find out; what they do next does not wait for it.
         _ => {
             let outcome = name(&part(&peers, 5, Ok(7)));
+            assert_eq!(name(&part(&peers, 5, Ok(7))), outcome);
             (outcome, peers.leave(0).unwrap())
         }
     });
     let left = |told: &str| (told.to_owned(), vec![None, Some(2), None]);
-    let others = || left("process 1 has ended before the others");
+    let others = || left("interrupted");
     assert_eq!(found, [others(), left(""), others()]);
     assert_eq!(
         each(2, |peers| peers.leave(peers.number() as u8).unwrap()),
         [(); 2].map(|()| vec![Some(0), Some(1)])
     );
+}
+
+#[test]
+fn other_inputs_are_found_out() {
+    let found =
+        each(3, |peers| peers.agree(u64::from(peers.number() == 2)).map_err(|error| error.to_string()));
+    assert!(
+        found
+            .iter()
+            .all(|one| one.as_ref().is_err_and(|text| text.starts_with("process 2 has another schedule")))
+    );
+    assert_eq!(each(3, |peers| peers.agree(7)), [(); 3].map(|()| Ok(())));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The processes of a command.
 
 use nicety::{Error, Exchange};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::cell::RefCell;
@@ -26,7 +27,12 @@ impl Exchange for Called {
             let taken: Vec<Bound<'_, PyBytes>> = taken.extract(py)?;
             Ok(taken.iter().map(|bytes| bytes.as_bytes().to_vec()).collect())
         })
-        .map_err(|error: PyErr| Error::Program(format!("the other processes are out of reach: {error}")))
+        .map_err(|error: PyErr| {
+            match Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+                true => Error::Interrupted,
+                false => Error::Program(format!("the other processes are out of reach: {error}")),
+            }
+        })
     }
 }
 

@@ -18,6 +18,7 @@ TERMINATED = 143
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    silent = False
     try:
         # Here, for Ctrl-C may be pressed before all is loaded.
         from nicety.cli.streams import set_up
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(args=None if arguments is None else list(arguments), prog_name="nicety")
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+        # Of several processes one tells of it.
+        silent = getattr(ended, "silent", False)
     except KeyboardInterrupt:
         status = INTERRUPTED
     except Exception as error:
@@ -40,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except OSError as error:
         status = _report(error)
-    if status in {INTERRUPTED, TERMINATED}:
+    if status in {INTERRUPTED, TERMINATED} and not silent:
         print("nicety: interrupted" if status == INTERRUPTED else "nicety: terminated", file=sys.stderr)
     return status
 

@@ -133,6 +133,8 @@ struct Resolved {
 /// Invalid input before anything runs; the error of the first run if all failed, such as a wrong value, with its card and size.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let resolved = request.resolve(environment)?;
+    let cards: Vec<&str> = resolved.cards.iter().map(|(_, card)| card.listing.hash.as_str()).collect();
+    environment.agree(&(cards, format!("{:?} {:?}", resolved.faults, resolved.noise)))?;
     let total = resolved.cards.len() * request.sizes.len();
     let mut points = Points::new(environment.progress, total);
     for (nic, card) in &resolved.cards {

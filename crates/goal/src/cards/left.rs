@@ -1,7 +1,7 @@
 //! Operations that could not end, and messages that no receive took.
 
 use super::rank::State;
-use crate::loggops::{Counts, Stuck};
+use crate::loggops::Stuck;
 use crate::schedule::{Kind, Schedule};
 use std::collections::HashMap;
 
@@ -14,7 +14,13 @@ pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
     // Of each key: messages that receives have taken.
     let mut taken: HashMap<Key, u64> = HashMap::new();
     let mut sent: Vec<(u64, u32, u32)> = Vec::new();
-    for (rank, State { spans, taken: found, .. }) in (0..).zip(ranks) {
+    for (rank, State { spans, order, taken: found, .. }) in (0..).zip(ranks) {
+        for number in order {
+            let begun = spans.begun(*number as usize).unwrap_or(0);
+            if schedule.rank(rank).ops[*number as usize].kind == Kind::Send {
+                sent.push((begun, rank, *number));
+            }
+        }
         for (number, op) in (0..).zip(schedule.rank(rank).ops) {
             let (begun, ended) = (spans.begun(number as usize), spans.ended(number as usize));
             match (op.kind, begun, ended) {
@@ -25,14 +31,13 @@ pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
                     let (source, tag) = found.get(&number).copied().unwrap_or((op.peer, op.tag));
                     *taken.entry((rank, source, tag)).or_default() += 1;
                 }
-                (Kind::Send, Some(begun), _) => sent.push((begun, rank, number)),
-                (Kind::Calc, Some(_), Some(_)) => {}
+                (Kind::Send, Some(_), _) | (Kind::Calc, Some(_), Some(_)) => {}
             }
             stuck.counts.operations += u64::from(ended.is_some());
         }
     }
     // Messages of a key are taken in the order in which they were sent.
-    sent.sort_unstable();
+    sent.sort_by_key(|(begun, ..)| *begun);
     for (_, rank, number) in sent {
         let op = &schedule.rank(rank).ops[number as usize];
         match taken.get_mut(&(op.peer, rank, op.tag)) {
@@ -40,7 +45,6 @@ pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
             _ => stuck.sends.push((rank, number)),
         }
     }
-    stuck.counts = Counts { messages: 0, ..stuck.counts };
     (stuck.waiting > 0 || !stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
 }
 

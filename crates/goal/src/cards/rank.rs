@@ -33,6 +33,8 @@ pub(super) struct Running {
     /// Receives that are to be posted, with the paths to when they became free.
     to_post: RefCell<VecDeque<(u32, Path)>>,
     spans: RefCell<Spans>,
+    /// Sends and receives, in the order in which they began.
+    order: RefCell<Vec<u32>>,
     /// The messages that receives with a wildcard have taken: source and tag, by operation.
     pub(super) taken: RefCell<BTreeMap<u32, (u32, u32)>>,
     /// The path to the end of all, once that has come.
@@ -46,6 +48,8 @@ pub(super) struct Running {
 pub(super) struct State {
     /// When its operations began and ended, by their numbers.
     pub(super) spans: Spans,
+    /// Sends and receives, in the order in which they began: several may at one time.
+    pub(super) order: Vec<u32>,
     /// The messages that receives with a wildcard have taken: source and tag, by operation.
     pub(super) taken: BTreeMap<u32, (u32, u32)>,
     /// The path to the end of all, if that has come.
@@ -129,6 +133,7 @@ impl Running {
             is_posting: Cell::new(false),
             to_post: RefCell::default(),
             spans: RefCell::new(spans),
+            order: RefCell::default(),
             taken: RefCell::default(),
             path: RefCell::default(),
             ended,
@@ -152,6 +157,7 @@ impl Running {
     pub(super) fn state(&self) -> State {
         State {
             spans: self.spans.borrow().clone(),
+            order: self.order.borrow().clone(),
             taken: self.taken.borrow().clone(),
             path: self.path.borrow().clone(),
             dropped: self
@@ -185,6 +191,9 @@ impl Running {
                 continue;
             }
             self.spans.borrow_mut().begin(number as usize, host.now().ps());
+            if op.kind != Kind::Calc {
+                self.order.borrow_mut().push(number);
+            }
             if op.starts_others() {
                 free.extend(self.met(number, true));
             }

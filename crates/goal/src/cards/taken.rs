@@ -8,8 +8,8 @@ use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
 use nicety::Error;
 
-/// The end of a message: destination, source and tag, the time at which its operation began, and the operation among all.
-type End = ((u32, u32, u32), u64, usize);
+/// The end of a message: destination, source and tag, and the operation among all.
+type End = ((u32, u32, u32), usize);
 
 /// Has receives begin no earlier than the sends of their messages.
 ///
@@ -17,24 +17,22 @@ type End = ((u32, u32, u32), u64, usize);
 /// A message is longer than its receive.
 pub(super) fn note(schedule: &Schedule, ranks: &[State], spans: &mut Spans) -> Result<(), Error> {
     let (mut sends, mut receives): (Vec<End>, Vec<End>) = (Vec::new(), Vec::new());
-    for (rank, State { taken, .. }) in (0..).zip(ranks) {
-        let first = schedule.first_op(rank);
-        for (number, op) in (0..).zip(schedule.rank(rank).ops) {
-            let at = first + number as usize;
-            let Some(begun) = spans.begun(at) else { continue };
-            match op.kind {
-                Kind::Send => sends.push(((op.peer, rank, op.tag), begun, at)),
-                Kind::Recv => {
-                    let (source, tag) = taken.get(&number).copied().unwrap_or((op.peer, op.tag));
-                    receives.push(((rank, source, tag), begun, at));
-                }
-                Kind::Calc => {}
+    for (rank, State { taken, order, .. }) in (0..).zip(ranks) {
+        for number in order {
+            let at = schedule.first_op(rank) + *number as usize;
+            let op = &schedule.ops()[at];
+            if op.kind == Kind::Send {
+                sends.push(((op.peer, rank, op.tag), at));
+            } else {
+                let (source, tag) = taken.get(number).copied().unwrap_or((op.peer, op.tag));
+                receives.push(((rank, source, tag), at));
             }
         }
     }
-    sends.sort_unstable();
-    receives.sort_unstable();
-    for ((to, _, receive), (from, _, send)) in receives.into_iter().zip(sends) {
+    // Stable: the messages of a key stay in their order.
+    sends.sort_by_key(|(key, _)| *key);
+    receives.sort_by_key(|(key, _)| *key);
+    for ((to, receive), (from, send)) in receives.into_iter().zip(sends) {
         debug_assert_eq!(to, from, "all messages were taken");
         let (wanted, sent) = (&schedule.ops()[receive], &schedule.ops()[send]);
         if sent.size > wanted.size {

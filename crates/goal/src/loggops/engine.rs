@@ -53,8 +53,8 @@ pub(super) struct World<'s> {
     wildcards: Wildcards,
     /// Whether a rank has several CPUs.
     has_cpus: bool,
-    /// Hosts of a shard.
-    block: u32,
+    /// Into how many blocks the hosts are cut.
+    shards: u32,
     /// What takes CPUs besides the schedule.
     pub(super) noise: Option<&'s Noise>,
 }
@@ -62,12 +62,12 @@ pub(super) struct World<'s> {
 impl<'s> World<'s> {
     pub(super) fn new(schedule: &'s Schedule, costs: Costs, shards: u32) -> World<'s> {
         let has_cpus = schedule.ops().iter().any(|op| op.cpu > 0);
-        let block = schedule.ranks().div_ceil(shards.max(1));
-        World { schedule, costs, wildcards: Wildcards::of(schedule), has_cpus, block, noise: None }
+        let shards = shards.clamp(1, schedule.ranks().max(1));
+        World { schedule, costs, wildcards: Wildcards::of(schedule), has_cpus, shards, noise: None }
     }
 
     pub(super) fn shards(&self) -> u32 {
-        self.schedule.ranks().div_ceil(self.block)
+        self.shards
     }
 }
 
@@ -79,8 +79,6 @@ pub(super) struct Shard<'s, const COMPAT: bool> {
     /// The first of them, and its first operation among all.
     pub(super) first: u32,
     first_op: usize,
-    /// Hosts of a shard.
-    block: u32,
     /// Events for the hosts of each shard.
     pub(super) outboxes: Vec<Vec<Event>>,
     /// The earliest of these events.
@@ -105,10 +103,12 @@ pub(super) struct Shard<'s, const COMPAT: bool> {
 }
 
 impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
-    /// A shard of `block` hosts; the last one may have fewer.
+    /// A shard: every one has as many hosts as the others, or one fewer.
     pub(super) fn new(world: &World<'s>, number: u32, agenda: Agenda) -> Shard<'s, COMPAT> {
-        let World { schedule, costs, wildcards, has_cpus, block, noise } = *world;
-        let ranks = number * block..((number + 1).saturating_mul(block)).min(schedule.ranks());
+        let World { schedule, costs, wildcards, has_cpus, shards, noise } = *world;
+        let begin =
+            |shard: u32| (u64::from(shard) * u64::from(schedule.ranks())).div_ceil(shards.into()) as u32;
+        let ranks = begin(number)..begin(number + 1);
         let first_op = schedule.first_op(ranks.start);
         let ops = &schedule.ops()[first_op..schedule.first_op(ranks.end)];
         Shard {
@@ -117,7 +117,6 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             hosts: ranks.clone().map(|_| Host::new()).collect(),
             first: ranks.start,
             first_op,
-            block,
             outboxes: (0..world.shards()).map(|_| Vec::new()).collect(),
             first_sent: u64::MAX,
             remaining: ops.iter().map(|op| op.dependencies).collect(),
@@ -230,7 +229,9 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             Agenda::Windows(radix, width) => {
                 let Some(host) = self.hosts.get_mut(event.host.wrapping_sub(self.first) as usize) else {
                     self.first_sent = self.first_sent.min(event.key.time);
-                    return self.outboxes[(event.host / self.block) as usize].push(event);
+                    let shard =
+                        u64::from(event.host) * self.outboxes.len() as u64 / u64::from(self.schedule.ranks());
+                    return self.outboxes[shard as usize].push(event);
                 };
                 host.queue.push(&mut self.slab, event);
                 if event.key.time < host.scheduled {

@@ -132,7 +132,7 @@ pub fn run_with_noise(
 }
 
 /// As [`run_with_noise`], in these processes, of which each has a block of the hosts. The result is the same, in all of
-/// them. None where it has to be run as a whole: there are too few hosts, or no [latency](has_threads), or it has failed.
+/// them. None where it has to be run as a whole: hosts are fewer than processes, there is no [latency](has_threads), or it has failed.
 ///
 /// # Errors
 /// The run was interrupted; the other processes are out of reach.

@@ -18,7 +18,7 @@ use std::thread;
 const NEVER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// What threads have in common.
+/// What the threads of a process have in common.
 #[derive(Default)]
 struct Shared {
     stops: AtomicBool,
@@ -82,12 +82,12 @@ pub(super) fn run_in_processes(
 
 fn run_shard<'s>(
     world: &World<'s>,
-    mut threads: impl Parts<Event>,
+    mut parts: impl Parts<Event>,
     width: u64,
     shared: &Shared,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Shard<'s, false> {
-    let number = threads.place().0 as u32;
+    let number = parts.place().0 as u32;
     let mut shard = Shard::<false>::new(world, number, Agenda::Windows(Radix::new(), width));
     let mut told = 0;
     let (mut next_look, mut next_tell) = (LOOK_EVERY, LOOK_EVERY);
@@ -122,7 +122,7 @@ fn run_shard<'s>(
             shared.stops.store(true, Ordering::Relaxed);
         }
         let stops = shared.stops.load(Ordering::Relaxed);
-        let Some(window) = exchange(&mut shard, &mut threads, &mut incoming, stops, width) else {
+        let Some(window) = exchange(&mut shard, &mut parts, &mut incoming, stops, width) else {
             return shard;
         };
         if shard.peek_window() == Some(window) {
@@ -141,10 +141,10 @@ fn run_shard<'s>(
 }
 
 /// Hands over what happens at other shards' hosts, and takes what happens here. The next window of all; none where nothing
-/// happens any more, or a run is to stop: all threads find the same.
+/// happens any more, or a run is to stop: all find the same.
 fn exchange(
     shard: &mut Shard<'_, false>,
-    threads: &mut impl Parts<Event>,
+    parts: &mut impl Parts<Event>,
     incoming: &mut Vec<Event>,
     stops: bool,
     width: u64,
@@ -154,7 +154,7 @@ fn exchange(
         time => time / width,
     };
     let next = sent.min(shard.peek_window().unwrap_or(NEVER));
-    let words = threads.meet(if stops { STOP } else { next }, &mut shard.outboxes, incoming)?;
+    let words = parts.meet(if stops { STOP } else { next }, &mut shard.outboxes, incoming)?;
     let stops = words.contains(&STOP);
     let next = words.iter().min().copied().unwrap_or(NEVER);
     incoming.drain(..).for_each(|event| shard.push(event));

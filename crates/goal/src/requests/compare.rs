@@ -3,7 +3,7 @@
 use super::mode::Mode;
 use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards, Threads};
 use super::run::{explained, failed};
-use super::{Ns, goes_on, is_given, last, stages, tell};
+use super::{Ns, agree, goes_on, is_given, last, stages, tell};
 use crate::schedule::Schedule;
 use crate::spans::{Shares, Spans};
 use crate::text::DuplicateLabels;
@@ -235,6 +235,7 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     let (runs, each) = (runs_on.len() as u64 + u64::from(with_loggops), schedule.ops().len() as u64);
     let tell_run = |run: u64, done: u64| tell(environment, run * each + done.min(each), runs * each);
     let manifest = request.cards.manifest(&loaded, runs_on[0].2.topology, &modes);
+    agree(environment, &schedule, &loaded, &runs_on[0].2)?;
     let mut outcomes: Vec<(String, Option<Mode>, Outcome)> = Vec::new();
     for (label, mode, config, handlers) in runs_on {
         let number = outcomes.len() as u64;

@@ -21,8 +21,9 @@ pub use trace::{Request as TraceRequest, Traced, trace};
 
 use crate::info::Info;
 use crate::text::DuplicateLabels;
-use crate::{check, file};
-use nicety::{Environment, Error};
+use crate::{Schedule, check, file};
+use nicety::cards::Card;
+use nicety::{ClusterConfig, Environment, Error};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 
@@ -36,6 +37,17 @@ fn tell(environment: &Environment<'_>, done: u64, total: u64) -> bool {
     let parts = u128::from(done) * 1000 / u128::from(total.max(1));
     (environment.progress)(parts.min(1000) as usize, 1000);
     goes_on(environment)
+}
+
+/// Checks that all processes of a run on cards have read the same.
+fn agree(
+    environment: &Environment<'_>,
+    schedule: &Schedule,
+    cards: &[(String, Card)],
+    config: &ClusterConfig,
+) -> Result<(), Error> {
+    let cards: Vec<&str> = cards.iter().map(|(_, card)| card.listing.hash.as_str()).collect();
+    environment.agree(&(schedule, cards, format!("{:?} {:?}", config.faults, config.noise)))
 }
 
 /// Whether a field of a request has a value that says something.

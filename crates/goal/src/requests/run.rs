@@ -2,7 +2,7 @@
 
 use super::mode::Mode;
 use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards, Threads};
-use super::{Ns, goes_on, stages, tell};
+use super::{Ns, agree, goes_on, stages, tell};
 use crate::cards::{self, Finished};
 use crate::file;
 use crate::loggops::{self, Failure, Rules};
@@ -177,13 +177,14 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
 
 fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let parameters = request.parameters.parameters()?;
+    let spread = environment.spread(request.threads.threads)?;
     let (rules, labels) = match request.compat {
         None => (Rules::Own, DuplicateLabels::Unique),
         Some(Compat::Loggopsim) => (Rules::LogGopSim, DuplicateLabels::LastWins),
     };
     let (schedule, _) = file::read(&request.file, labels, &mut |_, _| goes_on(environment))?;
+    environment.agree(&schedule)?;
     let total = schedule.ops().len() as u64;
-    let spread = environment.spread(request.threads.threads)?;
     let threads = spread.threads as u32;
     let threads = if loggops::has_threads(&parameters, rules) { threads } else { 1 };
     let noise = request.cards.loggops_noise(schedule.ranks())?;
@@ -233,6 +234,7 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
     let mode = request.mode.unwrap_or_default();
     let handlers = mode.handlers((nic, card), environment.compiled)?;
     let manifest = request.cards.manifest(&loaded, config.topology, &[mode]);
+    agree(environment, &schedule, &loaded, &config)?;
     let total = schedule.ops().len() as u64;
     let threads = if config.capture.is_some() { 1 } else { (spread.threads as u32).min(config.nodes) };
     let tell = &mut |done| tell(environment, done, total);

@@ -34,8 +34,13 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
     from nicety.show.tables import csv_text, write_arrow
 
     files = Files(csv=csv, arrow=arrow)
-    files.check()
-    with processes(spread=True), progress("reading") as bar, _interruptible(file, bar, as_json=as_json):
+    with (
+        progress("reading") as bar,
+        _interruptible(file, bar, as_json=as_json),
+        processes(spread=True) as is_first,
+    ):
+        if is_first:
+            files.check()
         tell = partial(bar.advance, description="running (thousandths)")
         report = run_schedule(file, progress=tell, **given)
     if csv is not None:
@@ -59,10 +64,13 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
 @contextlib.contextmanager
 def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
     """Says how far a run was that Ctrl-C or SIGTERM has ended."""
+    from nicety.cli.bench.processes import Silent
     from nicety.cli.output import note, print_json
 
     try:
         yield
+    except Silent:
+        raise
     except (KeyboardInterrupt, SystemExit):
         text = f"{file}: {bar.share:.1%} of the operations were executed"
         note(text)

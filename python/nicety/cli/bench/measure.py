@@ -60,12 +60,13 @@ class Output:
         from nicety.cli.progress import progress
         from nicety.show.traces import RecordingWarning
 
-        self.files.check()
         with (
-            processes(spread=spread, what="this benchmark"),
+            processes(spread=spread, what="this benchmark") as is_first,
             warnings.catch_warnings(record=True) as warned,
             progress("preparing") as bar,
         ):
+            if is_first:
+                self.files.check()
             warnings.simplefilter("always", RecordingWarning)
             report, failed = with_report(run, progress=lambda done, total: bar.advance(done, total, "measuring"))
         for warning in warned:

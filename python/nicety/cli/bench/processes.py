@@ -11,26 +11,32 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nicety.cli.output import is_collected, note
-from nicety.errors import Error, InputError
+from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    from nicety import _native
 
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 """What launchers of MPI say of their processes: their number."""
-_INTERRUPTED = 128 + signal.SIGINT
 _LOOKS = 32
 """How often a process looks whether messages have come before it lets others run."""
-_BROKEN = 70
-"""The status of a process with an error of nicety's own."""
+
+
+class Silent(SystemExit):
+    """Leaves with a status of which another process tells."""
+
+    silent = True
 
 
 @contextlib.contextmanager
-def processes(*, spread: bool, what: str = "") -> Iterator[None]:
+def processes(*, spread: bool, what: str = "") -> Iterator[bool]:
     """Share the block with the other processes of the command, if there are any.
 
-    All enter it, with the same command, and only the first one goes on behind it. Of an error that several have, the
-    first that has it tells it, and the others leave by SystemExit.
+    All enter it, with the same command; it gives whether this is the first process, which alone goes on behind it. Of
+    an error that several have, the first that has it tells it.
 
     Args:
         spread: whether the block's simulations are spread over the processes; if not, the first one enters it alone.
@@ -38,48 +44,60 @@ def processes(*, spread: bool, what: str = "") -> Iterator[None]:
 
     Raises:
         InputError: there are several processes, but no MPI to connect them, or not of the same command.
+        Silent: another process tells of an error, or writes what has come of the command.
     """
     # The processes of a study have points of their own to run.
     world = None if is_collected() else _world()
     if world is None:
-        yield
+        yield True
         return
     from nicety import _native
 
+    is_first = world.rank == 0
     own = _native.Peers(world.rank, world.size, _Exchange(world))
     if spread:
         own.begin()
-    elif world.rank == 0:
+    elif is_first:
         note(f"{what} is not spread over processes; {world.size - 1} of {world.size} have nothing to do")
-    try:
+    told = contextlib.ExitStack()
+    if not is_first:
         # What several would say, the first one says.
-        with contextlib.redirect_stderr(io.StringIO()) if world.rank > 0 else contextlib.nullcontext():
+        told.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        told.enter_context(contextlib.redirect_stderr(io.StringIO()))
+    try:
+        with told:
             # Who has nothing to do waits for the first one, and leaves.
-            if spread or world.rank == 0:
-                yield
+            if spread or is_first:
+                yield is_first
     except BaseException as error:
-        first, status = _first(own.leave(_status(error)))
+        first, status = _leave(own, _status(error))
         if first == world.rank:
             raise
-        raise SystemExit(1 if status == _INTERRUPTED else status) from None
-    _, status = _first(own.leave(0))
-    if status or world.rank > 0:
-        raise SystemExit(status)
-
-
-def _first(statuses: list[int | None]) -> tuple[int, int]:
-    """The first process that has left with an error, and its status; 0 of process 0 if none has."""
-    return next(((rank, status) for rank, status in enumerate(statuses) if status), (0, 0))
+        raise Silent(status) from None
+    _, status = _leave(own, 0)
+    if status or not is_first:
+        raise Silent(status)
 
 
 def _status(error: BaseException) -> int:
+    """The exit status of a command that ends with an error."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED
-    if isinstance(error, InputError):
-        return 2
-    return 1 if isinstance(error, Error | OSError) else _BROKEN
+        return 128 + signal.SIGINT
+    return 2 if isinstance(error, InputError | UnicodeEncodeError) else 1
+
+
+def _leave(own: _native.Peers, status: int) -> tuple[int, int]:
+    """Leave with a status. The first process that has left with an error, and its status; 0 of process 0 if none."""
+    # All are interrupted at once, and those who wait here wait for the others to end.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        statuses = own.leave(status)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return next(((rank, status) for rank, status in enumerate(statuses) if status), (0, 0))
 
 
 def _world() -> Any:
@@ -93,7 +111,8 @@ def _world() -> Any:
         )
     from nicety import _native
 
-    world = import_module("mpi4py.MPI").COMM_WORLD
+    mpi = import_module("mpi4py.MPI")
+    world = mpi.COMM_WORLD
     if world.size != started:
         raise InputError(
             f"{started} processes were started, and the MPI of mpi4py knows of {world.size}: it is another one than "
@@ -103,8 +122,12 @@ def _world() -> Any:
     other = next((rank for rank, command in enumerate(commands) if command != commands[0]), None)
     if other is not None:
         if world.rank > 0:
-            raise SystemExit(2)
+            raise Silent(2)
         raise InputError(f"process {other} runs another command or version of nicety than process 0; start the same")
+    if mpi.Query_thread() < mpi.THREAD_SERIALIZED:
+        if world.rank > 0:
+            raise Silent(2)
+        raise InputError("this MPI cannot be called from another thread than the first; take one built with threads")
     return world
 
 
