@@ -85,7 +85,7 @@ mod tests {
             [Move::Halve, Move::Double].map(|to| parameter.moved(to))
         };
         let texts = |half: &str, twice: &str| [Some(half.to_owned()), Some(twice.to_owned())];
-        assert_eq!(both(Quantity::Time, "6700 ps"), texts("3350 ps", "13400 ps"));
+        assert_eq!(both(Quantity::Time, "6700 ps"), texts("3.35 ns", "13.4 ns"));
         assert_eq!(both(Quantity::Gap, "78/5 ps/B"), texts("7.8 ps/B", "31.2 ps/B"));
         assert_eq!(both(Quantity::Gap, "1/3 ps/B"), texts("1/6 ps/B", "2/3 ps/B"));
         assert_eq!(both(Quantity::Frequency, "2500000000 Hz"), texts("1.25 GHz", "5 GHz"));
