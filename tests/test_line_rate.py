@@ -167,6 +167,9 @@ def test_a_packet_buffer_too_small_is_named(nops: Path) -> None:
     text = line_rate_text(check(nops, 10, [4096], overrides=["buffer.packets=1"]))
     assert "1 place is too few for that" in text.replace("\n# ", " ")
     (row,) = check(nops, 10, [4096], overrides=["buffer.packets=2"])["rows"]
+    # Two do, but for the first packet of each message.
+    assert (row["limited_by"], row["capacity_fraction"]) == ("packet buffer", pytest.approx(0.996, abs=1e-3))
+    (row,) = check(nops, 10, [4096], overrides=["buffer.packets=3"])["rows"]
     assert row["sustains_line_rate"]
 
 

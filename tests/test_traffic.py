@@ -125,6 +125,14 @@ def test_a_full_buffer_drops_or_pauses_or_holds_credits(tmp_path: Path, overload
     assert figures["latency_ns_max"] == pytest.approx(256 * 100, rel=0.05)
 
 
+@pytest.mark.parametrize("packets", [2, 20, 200])
+def test_too_few_packets_to_fill_the_buffer_still_say_that_more_would(tmp_path: Path, packets: int) -> None:
+    row, _ = check(write(tmp_path, SLOW), f"udp size=64 rate=100Mpps packets={packets}")
+    assert row["loads"]["hpus"] > 9.9
+    assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+    assert row["capacity_fraction"] <= 0.101
+
+
 def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(tmp_path: Path) -> None:
     source = write(tmp_path, SLOW)
     row, figures = check(source, "udp size=64 rate=1Mpps arrivals=burst:400 packets=4k", lossy=True)
@@ -196,6 +204,7 @@ def test_captures_that_cannot_be_sent_name_the_packet(nicety: Callable, tmp_path
         (["--traffic", "udp", "--packet-sizes", "64"], ["--packet-sizes and --traffic"]),
         (["--traffic", "udp", "--message-packets", "2"], ["--message-packets and --traffic"]),
         (["--traffic", "udp", "--lossy", "--pfc"], ["--lossy and --pfc"]),
+        (["--traffic", "udp", "--lossy", "--set", "transport.reliable=true"], ["--lossy: spin-discrete sends again"]),
         (["--lossy"], ["--lossy: ", "--traffic 'udp size=64' --lossy"]),
     ],
 )

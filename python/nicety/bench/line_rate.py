@@ -328,10 +328,11 @@ def _enough(row: LineRateRow) -> str:
 
 def _held(lock: Lock) -> str:
     back = f", given back at {lock['given_back_at']}" if lock["given_back_at"] else ""
+    over = f" and hands it over in {fixed(lock['handed_over_ns'])} ns" if lock["handed_over_ns"] else ""
     times = f", {fixed(lock['load'], 2)} times as long as there is"
     return (
-        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){times}, "
-        f"and others wait for it at {lock['waited_at']}"
+        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){over}"
+        f"{times}, and others wait for it at {lock['waited_at']}"
     )
 
 

@@ -80,12 +80,15 @@ def rests(rows: Sequence[LineRateRow]) -> list[str]:
     if not found:
         return []
     one = found[0]
-    moved = f"{one['moved']} assumed values of the spec were halved and doubled, one at a time"
+    both = one["moved"] - one["moved_one_way"]
+    moved = f"{both} assumed values of the spec were halved and doubled, one at a time"
+    if one["moved_one_way"]:
+        moved += f", and {one['moved_one_way']} moved one way or not at all"
     if any(each["values"] for each in found):
         moved += ". In the table are those that change the verdict, and then those that change most the rate that the "
         moved += "card sustains, at most three for each packet size."
     else:
-        moved += ": none matters."
+        moved += ": none matters" + (" with which the handlers run." if one["stopped"] else ".")
     texts = [moved]
     stopped = distinct(f"{each['key']}={each['value']}" for row in found for each in row["stopped"])
     if stopped:

@@ -584,11 +584,14 @@ class LineRateRow(TypedDict):
         verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
         limiting_part: The part of the card that limits: what `limited_by` has, or else the part with the highest load.
         capacity_fraction: The rate that the card sustains with this part, over the line rate: above 1 it could do more.
+            With `waiting`, and where packets came more slowly than this part alone would let them, the rate that was
+            seen.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
-            among them where no other part is overloaded.
+            among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
             card`, `bus to host`, `lock` (a word that one handler at a time holds) or `memory bank`. If none is
-            overloaded, `packet buffer` with too few slots for the packets in flight, or else `waiting`.
+            overloaded, `packet buffer` where the sender waits for credits, or `waiting` where handlers wait for one
+            another.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
@@ -659,7 +662,8 @@ class Loads(TypedDict):
         link: The card's own link, with the packets that handlers send.
         bus_to_card: The host bus, towards the card.
         bus_to_host: The host bus, towards host memory.
-        lock: The word of memory that handlers hold longest one at a time: a lock.
+        lock: The word of memory that handlers hold longest one at a time, a lock, with its hand-over from one to the
+            next.
         memory_bank: The busiest bank of a level of memory that processors share; 0 where the card has no such level.
     """
 
@@ -683,8 +687,9 @@ class Lock(TypedDict):
         waits: Number of waits.
         held_ns: Time that a packet holds it.
         handed_over_ns: Time per packet that it is free while a handler waits.
-        load: Its load at line rate.
-        most_packets_per_s: The most packets a second with any number of handler processors, since two cannot hold it.
+        load: Its load at line rate, held or handed over.
+        most_packets_per_s: The most packets a second with any number of handler processors, since two cannot hold it,
+            if it is handed over at once.
     """
 
     word: str
@@ -783,12 +788,14 @@ class MovedValue(TypedDict):
         verdict: The verdict with it.
         limiting_part: The part that limits then.
         capacity_fraction: The rate that the card sustains over the line rate.
+        capacity_packets_per_s: The same in packets a second: the line rate may have moved.
     """
 
     value: str
     verdict: Literal["yes", "barely", "no"]
     limiting_part: str
     capacity_fraction: float
+    capacity_packets_per_s: float
 
 
 class NetworkPortReport(TypedDict):
@@ -1056,12 +1063,15 @@ class Sensitivity(TypedDict):
         values: The most sensitive first, at most three: those that change the verdict, and then by how much they change
             the rate that the card sustains. Empty if none matters.
         moved: Assumed values that were moved.
+        moved_one_way: Of these, values that could be moved one way only, or with which the handlers ran one way only or
+            not at all.
         unmoved: Assumed values that were not, by their keys: they are no numbers, or zero.
         stopped: Values with which the handlers do not run, or the card cannot be.
     """
 
     values: list[SensitiveValue]
     moved: int
+    moved_one_way: int
     unmoved: list[str]
     stopped: list[StoppedValue]
 

@@ -133,7 +133,7 @@ impl Meter {
     }
 
     /// The figures, if a packet has come; a slot is taken for so long beside its packet's stay, on the way there and back.
-    pub(super) fn measured(&self, beside: Duration) -> Option<Measured> {
+    pub(super) fn measured(&self, beside: Duration, held_up: bool) -> Option<Measured> {
         let state = self.state.borrow();
         let took = state.ended.saturating_since(state.began?);
         let sum = |histogram: &Histogram| Duration::from_ps(histogram.sum() as u64);
@@ -146,6 +146,7 @@ impl Meter {
             fates: state.fates,
             took,
             at_work: held,
+            held_up,
             buffer_used: state.most_inside,
             places: sum(&state.latency) + Duration::from_ps(beside.ps() * state.latency.count()),
         })
@@ -279,7 +280,7 @@ mod tests {
             }
             assert!(meter.state.borrow().packets.len() <= 5);
         }
-        let measured = meter.measured(Duration::from_ps(10)).unwrap();
+        let measured = meter.measured(Duration::from_ps(10), false).unwrap();
         let Fates { processed, dropped, proceeded, failed } = measured.fates;
         assert_eq!((processed, dropped, proceeded, failed), (2_000, 2_000, 2_000, 2_000));
         assert_eq!(measured.buffer_used, 4);

@@ -98,8 +98,9 @@ pub fn run(
     }
     let (mut rows, failed_points) = points.finish()?;
     if !studied.is_empty() {
-        let progress = |done| (environment.progress)(total + done, total + runs);
-        sensitivity::study(&mut rows, &studied, request, environment, &progress)?;
+        // Points that failed are not studied: their runs are done.
+        let progress = |done, of| (environment.progress)(total + runs - of + done, total + runs);
+        sensitivity::study(&mut rows, &failures, &studied, request, environment, &progress)?;
     }
     Ok(Report {
         benchmark: Benchmark::Handlers,

@@ -5,7 +5,7 @@ use super::meter::{Meter, TrafficRow};
 use super::request::{Messages, refused, traffic_of};
 use super::rig::{DATA, PT, Rig};
 use super::row::Load;
-use super::verdict::{capacity, verdict};
+use super::verdict::{PartRow, capacity, verdict};
 use nicety::record::{Level, Recording};
 use nicety::{
     Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FailureKind, FlowControl, NetworkStatistics,
@@ -18,8 +18,6 @@ use nicety_traffic::{Due as TrafficDue, TrafficError};
 use nicety_types::{Duration, NodeId};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Most rows of one kind in a timeline.
 const ROWS: usize = 1 << 16;
@@ -39,10 +37,10 @@ impl Rig<'_> {
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
         let spec = self.card.spec.of::<SpinSpec>()?;
-        let stop = self.environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
+        let (stop, interrupt) = self.stop();
         let mut cluster = Cluster::new(ClusterConfig {
             seed: self.request.seed,
-            interrupt: Some(stop.clone().into()),
+            interrupt: Some(interrupt),
             log: self.environment.log.clone(),
             capture: self.environment.capture_of("traffic"),
             allowed: Allowed::ALL,
@@ -78,7 +76,7 @@ impl Rig<'_> {
         // On the wire, in the buffer, and the credit's way back.
         let beside = spec.link.latency + spec.link.latency;
         let measured = meter
-            .measured(beside)
+            .measured(beside, held_up(&offered))
             .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
         let mut figures = TrafficRow {
             traffic: expression.to_owned(),
@@ -121,7 +119,8 @@ impl Rig<'_> {
             code_lines: card.code_lines_filled(),
         };
         let mut row = Row { refused_commands: card.refused_commands(), ..measured.row(&load) };
-        let limited_by = limited_by(row.limited_by, figures.dropped_by_overload, &offered);
+        let limited_by =
+            limited_by(row.limited_by, figures.dropped_by_overload, held_up(&offered), &row.parts);
         if limited_by != row.limited_by {
             let (judged, part) = verdict(limited_by, &row.parts);
             row.capacity_fraction = capacity(limited_by, &row.parts, row.line_rate_fraction);
@@ -164,14 +163,23 @@ impl Rig<'_> {
     }
 }
 
+/// Whether the sender was held up for good: packets that come in bursts wait, and yet the card may keep up.
+fn held_up(offered: &Offered) -> bool {
+    offered.late.ps() >= offered.time.ps().div_ceil(100)
+}
+
 /// The bottleneck, given what the loads of a run say that ends with packets in the card. Where no part has too much to do,
-/// packets that come in bursts wait, and yet the card keeps up: unless some are lost, or the sender was held up for good.
-fn limited_by(by_loads: Option<&'static str>, dropped: u64, offered: &Offered) -> Option<&'static str> {
+/// the card keeps up, unless packets are lost or the sender was held up.
+fn limited_by(
+    by_loads: Option<&'static str>,
+    dropped: u64,
+    held_up: bool,
+    parts: &[PartRow],
+) -> Option<&'static str> {
+    let overloaded = parts.first().filter(|most| most.load > 1.0).map(|most| most.part);
     match by_loads {
-        None | Some("waiting") if dropped > 0 => Some("packet buffer"),
-        Some("waiting" | "packet buffer") if dropped == 0 && offered.late.ps() < offered.time.ps() / 100 => {
-            None
-        }
+        None | Some("waiting") if overloaded.is_none() && dropped > 0 => Some("packet buffer"),
+        Some("waiting") if !held_up => overloaded,
         other => other,
     }
 }
@@ -199,11 +207,16 @@ mod tests {
             time: Duration::from_us(100),
             late: Duration::from_us(late),
         };
-        assert_eq!(limited_by(Some("waiting"), 0, &offered(0)), None);
-        assert_eq!(limited_by(Some("waiting"), 0, &offered(2)), Some("waiting"));
-        assert_eq!(limited_by(None, 3, &offered(0)), Some("packet buffer"));
-        assert_eq!(limited_by(Some("waiting"), 3, &offered(0)), Some("packet buffer"));
-        assert_eq!(limited_by(Some("matching unit"), 0, &offered(0)), Some("matching unit"));
-        assert_eq!(limited_by(None, 0, &offered(9)), None);
+        assert_eq!([0, 1, 2].map(|late| held_up(&offered(late))), [false, true, true]);
+        let parts = |load| [PartRow::new("link", None, load)];
+        let of = |by_loads, dropped, held_up| limited_by(by_loads, dropped, held_up, &parts(0.9));
+        assert_eq!(of(Some("waiting"), 0, false), None);
+        assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
+        assert_eq!(of(None, 3, false), Some("packet buffer"));
+        assert_eq!(of(Some("waiting"), 3, false), Some("packet buffer"));
+        assert_eq!(of(Some("matching unit"), 0, false), Some("matching unit"));
+        assert_eq!(of(None, 0, true), None);
+        // Too few packets for the buffer to fill up, but more of them would.
+        assert_eq!(limited_by(Some("waiting"), 0, false, &parts(14.9)), Some("link"));
     }
 }

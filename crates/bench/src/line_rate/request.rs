@@ -251,8 +251,15 @@ impl Request {
             return wrong(self.state_too_long());
         }
         let traffic = traffic_of(text)?;
-        for (_, card) in &cards {
-            let largest = card.spec.of::<SpinSpec>()?.packet_payload;
+        for (name, card) in &cards {
+            let spec = card.spec.of::<SpinSpec>()?;
+            if self.lossy && spec.transport.reliable {
+                return wrong(format!(
+                    "--lossy: {name} sends again what is dropped (transport.reliable), so that nothing is lost; leave \
+                     --lossy out, or write --set transport.reliable=false"
+                ));
+            }
+            let largest = spec.packet_payload;
             traffic.open(self.seed, largest).map_err(|error| refused(&error))?;
         }
         Ok(Resolved { cards, packet_sizes: vec![0] })
@@ -265,7 +272,13 @@ impl Request {
         )
     }
 
-    fn check_sizes(&self, name: &str, card: &Card, sizes: &[u64], messages: Messages) -> Result<(), Error> {
+    pub(super) fn check_sizes(
+        &self,
+        name: &str,
+        card: &Card,
+        sizes: &[u64],
+        messages: Messages,
+    ) -> Result<(), Error> {
         let spec = card.spec.of::<SpinSpec>()?;
         let most = spec.packet_payload;
         for &size in sizes {

@@ -6,7 +6,7 @@ use super::row::{Load, Measured};
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, FailureKind, Handlers,
+    Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, FailureKind, Handlers, Interrupt,
     failure_lines,
 };
 use nicety_nic::SpinSpec;
@@ -14,7 +14,7 @@ use nicety_nic::spin::Generated;
 use nicety_portals::{List, Me, MeOptions};
 use nicety_types::NodeId;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) const PT: u32 = 1;
 pub(super) const DATA: u64 = 1;
@@ -39,14 +39,22 @@ impl Rig<'_> {
         }
     }
 
+    /// A flag that ends this run alone, and what ends it: the flag, or an interrupt of everything.
+    pub(super) fn stop(&self) -> (Arc<AtomicBool>, Interrupt) {
+        let own = Arc::new(AtomicBool::new(false));
+        let (flag, all) = (own.clone(), self.environment.interrupt.clone());
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        (own, Interrupt::new(move || is_set(&flag) || all.as_deref().is_some_and(is_set)))
+    }
+
     /// Measures equal packets.
     fn send_equal(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
         let messages = self.request.messages();
-        let stop = self.environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
+        let (stop, interrupt) = self.stop();
         let packets = messages.total() * messages.packets_each;
         let mut cluster = Cluster::new(ClusterConfig {
             seed: self.request.seed,
-            interrupt: Some(stop.clone().into()),
+            interrupt: Some(interrupt),
             log: self.environment.log.clone(),
             capture: self.environment.capture_of(format_args!("packets of {} B", self.packet_bytes)),
             allowed: Allowed::ALL,
@@ -54,6 +62,12 @@ impl Rig<'_> {
             recorded_rows: (packets * ROWS_A_PACKET) as usize,
             ..ClusterConfig::new(2, self.card.clone())
         })?;
+        let interval = cluster.host(0).portals()?.card().wire_interval(self.packet_bytes);
+        if interval.is_zero() {
+            return Err(Error::Input(
+                "packets come without any time between them; write a send.gap or a link.gap above 0".into(),
+            ));
+        }
         self.generate(&mut cluster);
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
@@ -70,7 +84,7 @@ impl Rig<'_> {
         let load = Load {
             packet_bytes: self.packet_bytes,
             messages,
-            interval: cluster.host(0).portals()?.card().wire_interval(self.packet_bytes),
+            interval,
             wire_bytes: self.packet_bytes + spec.link.header,
             hpus: spec.hpu.cores as u64,
             buffer_packets: u64::from(spec.link.buffer),

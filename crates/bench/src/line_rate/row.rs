@@ -72,7 +72,7 @@ pub struct Loads {
     pub bus_to_card: f64,
     /// The host bus, towards host memory.
     pub bus_to_host: f64,
-    /// The word of memory that handlers hold longest one at a time: a lock.
+    /// The word of memory that handlers hold longest one at a time, a lock, with its hand-over from one to the next.
     pub lock: f64,
     /// The busiest bank of a level of memory that processors share; 0 where the card has no such level.
     pub memory_bank: f64,
@@ -96,9 +96,10 @@ pub struct LockRow {
     pub held_ns: f64,
     /// Time per packet that it is free while a handler waits.
     pub handed_over_ns: f64,
-    /// Its load at line rate.
+    /// Its load at line rate, held or handed over.
     pub load: f64,
-    /// The most packets a second with any number of handler processors, since two cannot hold it.
+    /// The most packets a second with any number of handler processors, since two cannot hold it, if it is handed over at
+    /// once.
     pub most_packets_per_s: f64,
 }
 
@@ -146,14 +147,15 @@ pub struct Row {
     pub verdict: Verdict,
     /// The part of the card that limits: what `limited_by` has, or else the part with the highest load.
     pub limiting_part: String,
-    /// The rate that the card sustains with this part, over the line rate: above 1 it could do more.
+    /// The rate that the card sustains with this part, over the line rate: above 1 it could do more. With `waiting`, and
+    /// where packets came more slowly than this part alone would let them, the rate that was seen.
     pub capacity_fraction: f64,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is among them
-    /// where no other part is overloaded.
+    /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
     /// host`, `lock` (a word that one handler at a time holds) or `memory bank`. If none is overloaded, `packet buffer`
-    /// with too few slots for the packets in flight, or else `waiting`.
+    /// where the sender waits for credits, or `waiting` where handlers wait for one another.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
@@ -237,6 +239,8 @@ pub(super) struct Measured {
     /// Busy time of the processors in it, all together.
     pub(super) at_work: Duration,
     pub(super) buffer_used: u64,
+    /// Whether the sender was held up all along, waiting for credits: it sent later than the wire would have let it.
+    pub(super) held_up: bool,
     /// Time that the packets measured held slots of the packet buffer, all together, from their departure until the
     /// sender has the credit back.
     pub(super) places: Duration,
@@ -274,6 +278,11 @@ impl Measured {
             )));
         }
         done.sort_unstable();
+        let mut sent: Vec<Time> = packets.clone().map(|packet| packet.sent).collect();
+        sent.sort_unstable();
+        let [first, end] =
+            [measured.start, measured.end].map(|messages| (messages * load.messages.packets_each) as usize);
+        let held_up = held_up(&sent[first.saturating_sub(1)..end], load.interval);
         let last_of = |messages: u64| done[(messages * load.messages.packets_each) as usize - 1];
         let (from, until) = (last_of(measured.start), last_of(measured.end));
         let took = until.since(from);
@@ -293,6 +302,7 @@ impl Measured {
             took,
             at_work,
             buffer_used: most_at_once(stays),
+            held_up,
             places,
         })
     }
@@ -315,18 +325,25 @@ impl Measured {
             link: of(load.busy.link),
             bus_to_card: of(load.busy.bus_to_card),
             bus_to_host: of(load.busy.bus_to_host),
-            lock: load.words.iter().map(|word| of(word.held)).fold(0.0, f64::max),
+            lock: load.words.iter().map(|word| of(word.held + word.handed_over)).fold(0.0, f64::max),
             memory_bank: load.levels.iter().map(|level| of(level.busiest_busy)).fold(0.0, f64::max),
         };
+        // More processors may hand a lock over sooner.
+        let held = load.words.iter().map(|word| of(word.held)).fold(0.0, f64::max);
         let others =
-            [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, loads.lock, loads.memory_bank];
+            [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, held, loads.memory_bank];
         let reachable = 1.0 / others.into_iter().fold(1.0, f64::max);
-        let occupied = load.words.iter().map(|word| of(word.held + word.handed_over)).fold(0.0, f64::max);
         let parked = self.parked;
         let taken = self.places.ps() as f64 / (self.took.ps() * load.buffer_packets) as f64;
-        let buffer_full = !parked && taken >= CLOSE;
-        let busy = self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64;
-        let limited_by = limit(&Loads { lock: occupied, ..loads }, busy, buffer_full, fraction);
+        let needed = taken / fraction;
+        let seen = Seen {
+            hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
+            held_up: self.held_up || !parked && needed > 1.0,
+            // Where handlers yield, it is full because they wait.
+            buffer_full: !parked && (taken >= CLOSE || loads.hpus <= 1.0),
+            fraction,
+        };
+        let limited_by = limit(&loads, seen);
         let handlers = self.handlers.clone();
         let payload = handlers.iter().find(|row| row.handler == "payload");
         let row = Row {
@@ -363,8 +380,8 @@ impl Measured {
             ..Row::default()
         };
         // While another part is overloaded, packets fill the buffer because of that.
-        let places = matches!(limited_by, None | Some("packet buffer")) && !parked;
-        let parts = parts(&row, places.then_some(taken / fraction));
+        let places = matches!(limited_by, None | Some("packet buffer" | "waiting")) && !parked;
+        let parts = parts(&row, places.then_some(needed));
         let (verdict, limiting_part) = verdict(limited_by, &parts);
         let capacity_fraction = capacity(limited_by, &parts, fraction);
         Row { verdict, limiting_part: limiting_part.to_owned(), capacity_fraction, parts, ..row }
@@ -377,6 +394,7 @@ const LOCKS: usize = 8;
 fn lock_row(word: &WaitedWord, load: &Load) -> LockRow {
     let packets = (load.messages.total() * load.messages.packets_each) as f64;
     let held_ps = word.held.ps() as f64 / packets;
+    let handed_over_ps = word.handed_over.ps() as f64 / packets;
     LockRow {
         word: word.word.clone(),
         taken_at: word.taken_at.clone(),
@@ -384,16 +402,40 @@ fn lock_row(word: &WaitedWord, load: &Load) -> LockRow {
         waited_at: word.waited_at.clone(),
         waits: word.waits,
         held_ns: held_ps / 1000.0,
-        handed_over_ns: word.handed_over.ps() as f64 / packets / 1000.0,
-        load: held_ps / load.interval.ps() as f64,
+        handed_over_ns: handed_over_ps / 1000.0,
+        load: (held_ps + handed_over_ps) / load.interval.ps() as f64,
         most_packets_per_s: 1e12 / held_ps.max(1.0),
     }
 }
 
+/// Whether packets sent at these times were held up all along, in either half: what holds up a sender at the wire's rate
+/// now and then holds it up for ever.
+fn held_up(sent: &[Time], interval: Duration) -> bool {
+    let middle = sent.len() / 2;
+    let late = |packets: &[Time]| match packets {
+        [first, .., last] => last.since(*first).ps() > interval.ps() * (packets.len() - 1) as u64,
+        _ => true,
+    };
+    sent.len() > 1 && late(&sent[..=middle]) && late(&sent[middle..])
+}
+
+/// What was seen of the card as packets came.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// All processors were busy, all the time.
+    hpus_busy: bool,
+    /// The sender waited for credits.
+    held_up: bool,
+    /// While it did, packets had all slots of the packet buffer, and nothing but slots was missing.
+    buffer_full: bool,
+    /// The rate achieved over the line rate.
+    fraction: f64,
+}
+
 /// The bottleneck: a resource that is overloaded at line rate, and that was busy all the time at the rate achieved.
-/// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last. For a
-/// lock its hand-over time counts.
-fn limit(loads: &Loads, hpus_busy: bool, buffer_full: bool, fraction: f64) -> Option<&'static str> {
+/// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last.
+fn limit(loads: &Loads, seen: Seen) -> Option<&'static str> {
+    let Seen { hpus_busy, held_up, buffer_full, fraction } = seen;
     let explains = |load: f64| load > 1.0 && load * fraction >= CLOSE;
     let others = [
         ("matching unit", loads.matching),
@@ -408,8 +450,8 @@ fn limit(loads: &Loads, hpus_busy: bool, buffer_full: bool, fraction: f64) -> Op
         true => Some(name),
         false if loads.hpus > 1.0 && hpus_busy => Some("handler processors"),
         // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
-        false if fraction < CLOSE && buffer_full => Some("packet buffer"),
-        false if fraction < CLOSE => Some("waiting"),
+        false if held_up && buffer_full => Some("packet buffer"),
+        false if held_up || fraction < CLOSE => Some("waiting"),
         // The packet buffer hides for now that the processors are too few.
         false if loads.hpus > 1.0 => Some("handler processors"),
         false => None,
@@ -509,29 +551,34 @@ mod tests {
 
     #[test]
     fn the_limit_is_named() {
+        let of = |loads: &Loads, hpus_busy, buffer_full, fraction| {
+            limit(loads, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
+        };
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
-        assert_eq!(limit(&idle, false, true, 1.0), None);
-        assert_eq!(limit(&idle, false, false, 0.9), Some("waiting"));
-        assert_eq!(limit(&idle, false, true, 0.9), Some("packet buffer"));
+        assert_eq!(of(&idle, false, true, 1.0), None);
+        assert_eq!(of(&idle, false, false, 0.9), Some("waiting"));
+        assert_eq!(of(&idle, false, true, 0.9), Some("packet buffer"));
         let short = Loads { hpus: 2.0, ..idle };
-        assert_eq!(limit(&short, true, true, 0.5), Some("handler processors"));
-        assert_eq!(limit(&short, false, false, 1.0), Some("handler processors"));
+        assert_eq!(of(&short, true, true, 0.5), Some("handler processors"));
+        assert_eq!(of(&short, false, false, 1.0), Some("handler processors"));
         // There are too few processors for line rate, but they are not busy all the time either.
-        assert_eq!(limit(&short, false, false, 0.3), Some("waiting"));
+        assert_eq!(of(&short, false, false, 0.3), Some("waiting"));
+        // A little is not kept up with either.
+        assert_eq!(of(&idle, false, true, 0.9999), Some("packet buffer"));
         let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
-        assert_eq!(limit(&lock, true, true, 0.2), Some("lock"));
+        assert_eq!(of(&lock, true, true, 0.2), Some("lock"));
         let bank = Loads { memory_bank: 3.0, hpus: 4.0, ..idle };
-        assert_eq!(limit(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
+        assert_eq!(of(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
         // More processors would process more, though not everything.
-        assert_eq!(limit(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
+        assert_eq!(of(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
         let matching = Loads { matching: 4.0, ..idle };
-        assert_eq!(limit(&matching, false, true, 0.25), Some("matching unit"));
+        assert_eq!(of(&matching, false, true, 0.25), Some("matching unit"));
         // The bus is overloaded, but the processors more so.
         let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
-        assert_eq!(limit(&both, true, true, 0.25), Some("handler processors"));
+        assert_eq!(of(&both, true, true, 0.25), Some("handler processors"));
         // The processors' load is the wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
-        assert_eq!(limit(&bus, true, true, 0.5), Some("bus to host"));
+        assert_eq!(of(&bus, true, true, 0.5), Some("bus to host"));
     }
 
     #[test]
@@ -555,6 +602,18 @@ mod tests {
         let messages = Messages { packets_each: 4, before: 1, measured: 5, after: 1 };
         let fates = fates(&runs, messages, true);
         assert_eq!((fates.processed, fates.dropped, fates.proceeded, fates.failed), (2, 4, 4, 10));
+    }
+
+    #[test]
+    fn a_sender_is_held_up_where_it_sends_later_in_both_halves() {
+        let of = |times: &[u64]| {
+            held_up(&times.iter().map(|&at| Time::from_ps(at)).collect::<Vec<_>>(), Duration::from_ps(10))
+        };
+        assert!(!of(&[]) && !of(&[7]));
+        assert!(!of(&[0, 10, 20, 30, 40, 50, 60]));
+        // Once, in the first half or in the second one.
+        assert!(!of(&[0, 19, 29, 39, 49, 59, 69]) && !of(&[0, 10, 20, 30, 40, 59, 69]));
+        assert!(of(&[0, 11, 21, 31, 41, 51, 62]) && of(&[0, 11]));
     }
 
     #[test]

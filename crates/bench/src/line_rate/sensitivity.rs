@@ -1,13 +1,13 @@
 //! What a verdict rests on: each value of a card's spec that nobody has measured or documented is moved by a factor of
 //! two, either way, and the check runs once more.
 
-use super::handlers_of;
 use super::request::Request;
 use super::rig::Rig;
 use super::row::Row;
 use super::verdict::Verdict;
+use super::{PointFailure, handlers_of, point_name};
 use nicety::cards::{Card, load};
-use nicety::{Environment, Error};
+use nicety::{Environment, Error, Failure, FailureKind};
 use nicety_spec::{Kind, Move, Parameter};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,6 +29,8 @@ pub struct SensitivityRow {
     pub values: Vec<SensitiveRow>,
     /// Assumed values that were moved.
     pub moved: u64,
+    /// Of these, values that could be moved one way only, or with which the handlers ran one way only or not at all.
+    pub moved_one_way: u64,
     /// Assumed values that were not, by their keys: they are no numbers, or zero.
     pub unmoved: Vec<String>,
     /// Values with which the handlers do not run, or the card cannot be.
@@ -63,6 +65,8 @@ pub struct MovedRow {
     pub limiting_part: String,
     /// The rate that the card sustains over the line rate.
     pub capacity_fraction: f64,
+    /// The same in packets a second: the line rate may have moved.
+    pub capacity_packets_per_s: f64,
 }
 
 /// A value with which handlers do not run.
@@ -114,6 +118,8 @@ struct Run<'s> {
     to: Move,
     value: String,
     packet_bytes: u64,
+    /// The kinds of failures with the card as it is.
+    kinds: Vec<FailureKind>,
 }
 
 /// Its outcome.
@@ -124,14 +130,25 @@ impl Run<'_> {
         let mut overrides = request.overrides.clone();
         overrides.push(format!("{}={}", key_of(self.parameter), self.value));
         let card = &load(self.studied.path, &overrides)?;
+        if request.traffic.is_none() {
+            request.check_sizes(self.studied.nic, card, &[self.packet_bytes], request.messages())?;
+        }
         let handlers = &handlers_of(request, environment, self.studied.nic, card)?;
         let rig = Rig { request, environment, card, handlers, packet_bytes: self.packet_bytes };
-        let (row, _) = rig.measure(None)?;
+        let (row, failures) = rig.measure(None)?;
+        // What fails with the card as it is fails here, too.
+        let new: Vec<Failure> =
+            failures.into_iter().filter(|failure| !self.kinds.contains(&failure.kind)).collect();
+        if !new.is_empty() {
+            let line = |failure: &Failure| format!("{} ({} times)", failure.text, failure.times);
+            return Err(Error::Program(new.iter().map(line).collect::<Vec<_>>().join("; ")));
+        }
         Ok(MovedRow {
             value: self.value.clone(),
             verdict: row.verdict,
             limiting_part: row.limiting_part,
             capacity_fraction: row.capacity_fraction,
+            capacity_packets_per_s: row.capacity_fraction * row.line_rate_packets_per_s,
         })
     }
 }
@@ -142,23 +159,30 @@ pub(super) fn count(studied: &[Studied<'_>], packet_sizes: usize) -> usize {
 }
 
 /// Studies the rows, in as many threads as there are CPUs, and puts into each what it is sensitive to. `progress` is
-/// called with the number of runs done.
+/// called with the number of runs done, and that of all runs.
 ///
 /// # Errors
 /// [`Error::Interrupted`] alone: a run that fails is part of the result.
 pub(super) fn study(
     rows: &mut [Row],
+    failures: &[PointFailure],
     studied: &[Studied<'_>],
     request: &Request,
     environment: &Environment<'_>,
-    progress: &dyn Fn(usize),
+    progress: &dyn Fn(usize, usize),
 ) -> Result<(), Error> {
     let runs: Vec<Run<'_>> = rows
         .iter()
         .filter_map(|row| Some((row, studied.iter().find(|card| card.nic == row.nic)?)))
         .flat_map(|(row, studied)| {
             let packet_bytes = row.packet_bytes;
-            let of = move |(parameter, to, value)| Run { studied, parameter, to, value, packet_bytes };
+            let point = point_name(request, packet_bytes);
+            let own = failures.iter().filter(|failure| failure.nic == row.nic && failure.point == point);
+            let kinds: Vec<FailureKind> = own.map(|failure| failure.failure.kind).collect();
+            let of = move |(parameter, to, value)| {
+                let kinds = kinds.clone();
+                Run { studied, parameter, to, value, packet_bytes, kinds }
+            };
             studied.moves().map(of)
         })
         .collect();
@@ -183,7 +207,7 @@ fn in_threads(
     runs: &[Run<'_>],
     request: &Request,
     environment: &Environment<'_>,
-    progress: &dyn Fn(usize),
+    progress: &dyn Fn(usize, usize),
 ) -> Result<Vec<Outcome>, Error> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(runs.len());
     let next = AtomicUsize::new(0);
@@ -208,7 +232,7 @@ fn in_threads(
         drop(tell);
         for (done, (number, outcome)) in told.iter().enumerate() {
             outcomes[number] = Some(outcome);
-            progress(done + 1);
+            progress(done + 1, runs.len());
         }
     });
     let all: Option<Vec<Outcome>> = outcomes.into_iter().collect();
@@ -241,10 +265,13 @@ fn summary(row: &Row, studied: &Studied<'_>, outcomes: Vec<(&Run<'_>, Outcome)>)
             }
         }
     }
+    let moved_one_way =
+        values.iter().filter(|value| value.halved.is_none() || value.doubled.is_none()).count() as u64;
     let weight = |value: &SensitiveRow| {
         let both = [&value.halved, &value.doubled];
         let changes = both.into_iter().flatten().any(|found| found.verdict != row.verdict);
-        let change = |found: &MovedRow| (found.capacity_fraction / row.capacity_fraction).ln().abs();
+        let rate = row.capacity_fraction * row.line_rate_packets_per_s;
+        let change = |found: &MovedRow| (found.capacity_packets_per_s / rate).ln().abs();
         (changes, both.into_iter().flatten().map(change).fold(0.0, f64::max))
     };
     values.retain(|value| matches!(weight(value), (changes, change) if changes || change >= NONE));
@@ -253,7 +280,7 @@ fn summary(row: &Row, studied: &Studied<'_>, outcomes: Vec<(&Run<'_>, Outcome)>)
         b_changes.cmp(&a_changes).then(b.total_cmp(&a))
     });
     values.truncate(SHOWN);
-    SensitivityRow { values, moved, unmoved: studied.unmoved(), stopped }
+    SensitivityRow { values, moved, moved_one_way, unmoved: studied.unmoved(), stopped }
 }
 
 #[cfg(test)]
@@ -261,7 +288,13 @@ mod tests {
     use super::*;
 
     fn moved(verdict: Verdict, capacity_fraction: f64) -> MovedRow {
-        MovedRow { value: "1".into(), verdict, limiting_part: "handler processors".into(), capacity_fraction }
+        MovedRow {
+            value: "1".into(),
+            verdict,
+            limiting_part: "handler processors".into(),
+            capacity_fraction,
+            capacity_packets_per_s: 1e6 * capacity_fraction,
+        }
     }
 
     #[test]
@@ -276,12 +309,20 @@ mod tests {
             to,
             value: "1".into(),
             packet_bytes: 64,
+            kinds: Vec::new(),
         };
-        let row = Row { verdict: Verdict::Yes, capacity_fraction: 1.5, ..Row::default() };
+        let row = Row {
+            verdict: Verdict::Yes,
+            capacity_fraction: 1.5,
+            line_rate_packets_per_s: 1e6,
+            ..Row::default()
+        };
         let runs: Vec<Run<'_>> =
             (0..5).map(|at| run(at, Move::Double)).chain([run(4, Move::Halve)]).collect();
+        // The wire's rate moves with one value: less of it, but of more.
+        let wire = MovedRow { capacity_fraction: 0.75, ..moved(Verdict::Yes, 1.5) };
         let outcomes = [
-            Ok(moved(Verdict::Yes, 1.5)),
+            Ok(wire),
             Ok(moved(Verdict::Yes, 6.0)),
             Ok(moved(Verdict::No, 0.9)),
             Ok(moved(Verdict::Yes, 3.0)),
@@ -292,7 +333,7 @@ mod tests {
         let keys: Vec<String> = found.values.iter().map(|value| value.key.clone()).collect();
         let of = |at: usize| key_of(parameters[at]);
         assert_eq!(keys, [of(2), of(1), of(3)]);
-        assert_eq!((found.moved, found.stopped.len()), (5, 1));
+        assert_eq!((found.moved, found.moved_one_way, found.stopped.len()), (5, 5, 1));
         assert_eq!(found.stopped[0].key, of(4));
         // What is no number stays.
         assert!(

@@ -40,7 +40,7 @@ pub struct PartRow {
 }
 
 impl PartRow {
-    fn new(part: &'static str, name: Option<String>, load: f64) -> PartRow {
+    pub(super) fn new(part: &'static str, name: Option<String>, load: f64) -> PartRow {
         PartRow { part, name, load, headroom: 1.0 - load, sustains: (load > 0.0).then(|| 1.0 / load) }
     }
 }
@@ -71,20 +71,23 @@ pub(super) fn parts(row: &Row, places: Option<f64>) -> Vec<PartRow> {
 pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (Verdict, &'static str) {
     match (limited_by, parts) {
         (Some(part), _) => (Verdict::No, part),
-        (None, [most, ..]) if most.load >= BARELY => (Verdict::Barely, most.part),
+        (None, [most, ..]) if most.load >= BARELY => {
+            debug_assert!(most.load <= 1.0, "{parts:?}");
+            (Verdict::Barely, most.part)
+        }
         (None, [most, ..]) => (Verdict::Yes, most.part),
         (None, []) => unreachable!("every card has handler processors"),
     }
 }
 
 /// The rate that the card sustains over the line rate, above 1 where it could do more: by the load of the part that
-/// limits. Where no load says it, as where handlers wait for one another, it is the rate that was seen.
+/// limits. Where it does not keep up, that is at most the rate that was seen; where no load says it, as where handlers wait
+/// for one another, it is that rate.
 pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], fraction: f64) -> f64 {
-    let most = parts.first().map_or(1.0, |most| most.load.max(f64::MIN_POSITIVE));
+    let of = |part: &PartRow| 1.0 / part.load.max(f64::MIN_POSITIVE);
     match limited_by {
-        Some("waiting" | "packet buffer") => fraction,
-        Some(_) if most <= 1.0 => fraction,
-        _ => 1.0 / most,
+        Some(limit) => parts.iter().find(|part| part.part == limit).map_or(1.0, of).min(fraction),
+        None => parts.first().map_or(1.0, of),
     }
 }
 
@@ -156,7 +159,10 @@ mod tests {
         assert_eq!(verdict(None, &parts), (Verdict::Barely, "packet buffer"));
         assert_eq!(capacity(None, &parts, 1.0), 1.0 / 0.95);
         assert_eq!(capacity(Some("waiting"), &parts, 0.7), 0.7);
-        // The hand-over of a lock is in no part's load.
-        assert_eq!(capacity(Some("lock"), &parts, 0.9), 0.9);
+        // By the part that limits, and no more than was seen.
+        assert_eq!(capacity(Some("lock"), &parts, 1.0), 1.0);
+        let two = [PartRow::new("handler processors", None, 4.0), PartRow::new("lock", None, 2.0)];
+        assert_eq!(capacity(Some("lock"), &two, 0.6), 0.5);
+        assert_eq!(capacity(Some("lock"), &two, 0.4), 0.4);
     }
 }
