@@ -88,7 +88,7 @@ def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> No
         assert row["line_rate_fraction"] == pytest.approx(row["packet_interval_ns"] / occupied, rel=0.02)
         # One load, with the hand-over, everywhere.
         (part,) = [part for part in row["parts"] if part["part"] == "lock"]
-        assert row["loads"]["lock"] == pytest.approx(lock["load"], rel=1e-12)
+        assert row["loads"]["lock"] == lock["load"]
         assert part["load"] == lock["load"]
         assert lock["load"] == pytest.approx(occupied / row["packet_interval_ns"])
         assert row["capacity_fraction"] == pytest.approx(min(1 / lock["load"], row["line_rate_fraction"]))

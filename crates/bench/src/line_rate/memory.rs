@@ -1,6 +1,6 @@
 //! The memory of handlers in the results of a line-rate check: its levels, and the lines that wait for banks.
 
-use super::row::Load;
+use super::load::Load;
 use nicety_nic::spin::LevelUse;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,13 +23,13 @@ pub struct WaitingLineRow {
 pub struct LevelRow {
     /// The level, as the card's spec names it.
     pub level: String,
-    /// Accesses for a packet.
+    /// Accesses for a packet, wherever their bytes lie.
     pub accesses: f64,
-    /// Cycles for a packet that processors waited for banks, beside the latency.
+    /// Cycles for a packet that they waited for banks, beside the latency.
     pub waited_cycles: f64,
     /// The bank that was busy longest, or the level's unit for atomic operations.
     pub busiest: String,
-    /// Its accesses for a packet.
+    /// Its accesses for a packet, lines of code among them.
     pub busiest_accesses: f64,
     /// Cycles for a packet that processors waited for it.
     pub busiest_waited_cycles: f64,
@@ -45,11 +45,14 @@ pub struct LevelRow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "HandlerMemory")]
 pub struct MemoryRow {
-    /// Pieces of memory in no level: accesses cost what `hpu.cycles` has, and none waits for another.
+    /// Pieces of memory in no level, in which no access waits for another.
     pub ideal: Vec<String>,
+    /// The section of the card's spec with the cycles of an access to them: `hpu.cycles`, or `hpu.overlap` where instructions
+    /// overlap.
+    pub ideal_cycles: &'static str,
     /// Accesses of handlers for a packet: loads, stores, atomic operations and commands.
     pub accesses: f64,
-    /// Of these, accesses to levels in which processors wait for one another; the rest waits for nothing.
+    /// Of these, accesses to levels in which processors wait for one another.
     pub shared_accesses: f64,
     /// Levels in which they do.
     pub levels: Vec<LevelRow>,
@@ -60,7 +63,7 @@ pub struct MemoryRow {
 }
 
 pub(super) fn memory_row(load: &Load) -> MemoryRow {
-    let packets = (load.messages.total() * load.messages.packets_each) as f64;
+    let packets = load.packets() as f64;
     let each = |count: u64| count as f64 / packets;
     let level_row = |level: &LevelUse| {
         let busy_ps = level.busiest_busy.ps() as f64 / packets;
@@ -76,13 +79,14 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
             busiest: level.busiest.clone(),
             busiest_accesses: each(level.busiest_accesses),
             busiest_waited_cycles: each(level.busiest_waited_cycles),
-            load: busy_ps / load.interval.ps() as f64,
+            load: load.bank(level),
             most_packets_per_s: 1e12 / busy_ps.max(1.0),
             lines: lines.collect(),
         }
     };
     MemoryRow {
         ideal: load.ideal.clone(),
+        ideal_cycles: load.ideal_cycles,
         accesses: each(load.statistics.accesses),
         shared_accesses: each(load.statistics.shared_accesses),
         levels: load.levels.iter().map(level_row).collect(),

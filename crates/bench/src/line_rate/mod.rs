@@ -12,6 +12,8 @@
 //! [`plan`] lists the programs to compile, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet
 //! size.
 
+mod limit;
+mod load;
 mod memory;
 mod meter;
 mod offer;

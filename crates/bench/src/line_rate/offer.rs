@@ -1,15 +1,14 @@
 //! A line-rate check with traffic: its packets are offered to the card when they are due, each as a message of one packet.
 
 use super::Row;
+use super::load::{Input, Load};
 use super::meter::{Meter, TrafficRow};
 use super::request::{Messages, refused, traffic_of};
-use super::rig::{DATA, PT, Rig};
-use super::row::Load;
+use super::rig::{DATA, PT, Rig, run};
 use super::verdict::{PartRow, capacity, verdict};
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FailureKind, FlowControl, NetworkStatistics,
-    Topology, failure_lines,
+    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, NetworkStatistics, Topology,
 };
 use nicety_fabric::{Buffering, PauseSpec};
 use nicety_nic::SpinSpec;
@@ -62,13 +61,7 @@ impl Rig<'_> {
         let card = cluster.host(1).portals()?.card().clone();
         let meter = Rc::new(Meter::new(self.handlers.has_payload_handler()));
         card.watched_by(meter.clone());
-        card.on_stop(stop);
-        let run = cluster.run();
-        let failures = card.failures();
-        if failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget)) {
-            return Err(Error::HandlerTrap(failure_lines(&failures)));
-        }
-        let run = run?;
+        let run = run(&mut cluster, &card, stop)?;
         let Sender { offered, error } = sender.take();
         if let Some(error) = error {
             return Err(refused(&error));
@@ -101,24 +94,9 @@ impl Rig<'_> {
         }
         let interval = Duration::from_ps((offered.time.ps() / offered.packets).max(1));
         let packet_bytes = (offered.bytes + offered.packets / 2) / offered.packets;
-        let load = Load {
-            packet_bytes,
-            messages: Messages { packets_each: 1, before: 0, measured: figures.handled, after: 0 },
-            interval,
-            wire_bytes: packet_bytes + spec.link.header,
-            hpus: spec.hpu.cores as u64,
-            buffer_packets: u64::from(spec.link.buffer),
-            credit: spec.link.latency,
-            busy: card.busy(),
-            payload_handler: self.handlers.has_payload_handler(),
-            words: card.waited_words(),
-            sent: card.packets_sent(),
-            ideal: spec.hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
-            levels: card.memory_levels(),
-            statistics: card.handler_statistics(),
-            code_lines: card.code_lines_filled(),
-        };
-        let mut row = Row { refused_commands: card.refused_commands(), ..measured.row(&load) };
+        let messages = Messages { packets_each: 1, before: 0, measured: figures.handled, after: 0 };
+        let load = Load::of(Input { packet_bytes, messages, interval }, spec, &card, self.handlers);
+        let mut row = measured.row(&load);
         let limited_by =
             limited_by(row.limited_by, figures.dropped_by_overload, held_up(&offered), &row.parts);
         if limited_by != row.limited_by {

@@ -1,16 +1,17 @@
 //! The set-up of a line-rate check: a generator on rank 0, the card with the handlers on rank 1.
 
 use super::Row;
+use super::load::{Input, Load};
 use super::request::Request;
-use super::row::{Load, Measured};
+use super::row::Measured;
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{
     Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, FailureKind, Handlers, Interrupt,
-    failure_lines,
+    Run, failure_lines,
 };
 use nicety_nic::SpinSpec;
-use nicety_nic::spin::Generated;
+use nicety_nic::spin::{self, Generated};
 use nicety_portals::{List, Me, MeOptions};
 use nicety_types::NodeId;
 use std::sync::Arc;
@@ -71,37 +72,11 @@ impl Rig<'_> {
         self.generate(&mut cluster);
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
-        // One trap may repeat for every packet, each time after the longest allowed run.
         let card = cluster.host(1).portals()?.card().clone();
-        card.on_stop(stop);
-        let run = cluster.run();
-        let failures = card.failures();
-        if failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget)) {
-            return Err(Error::HandlerTrap(failure_lines(&failures)));
-        }
-        let run = run?;
-        let spec = self.card.spec.of::<SpinSpec>()?;
-        let load = Load {
-            packet_bytes: self.packet_bytes,
-            messages,
-            interval,
-            wire_bytes: self.packet_bytes + spec.link.header,
-            hpus: spec.hpu.cores as u64,
-            buffer_packets: u64::from(spec.link.buffer),
-            credit: spec.link.latency,
-            busy: card.busy(),
-            payload_handler: self.handlers.has_payload_handler(),
-            words: card.waited_words(),
-            sent: card.packets_sent(),
-            ideal: spec.hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
-            levels: card.memory_levels(),
-            statistics: card.handler_statistics(),
-            code_lines: card.code_lines_filled(),
-        };
-        let row = Row {
-            refused_commands: card.refused_commands(),
-            ..Measured::of(&load, &run.recording)?.row(&load)
-        };
+        let run = run(&mut cluster, &card, stop)?;
+        let input = Input { packet_bytes: self.packet_bytes, messages, interval };
+        let load = Load::of(input, self.card.spec.of::<SpinSpec>()?, &card, self.handlers);
+        let row = Measured::of(&load, &run.recording)?.row(&load);
         let failures = run.failures();
         if let Some(recorded) = recorded {
             recorded(run.recording);
@@ -167,4 +142,16 @@ impl Rig<'_> {
         });
         Ok([memory, of_handlers])
     }
+}
+
+/// Runs a cluster until its end, or until a handler of this card is stopped: that may repeat for every packet, each time after
+/// the longest allowed run.
+pub(super) fn run(cluster: &mut Cluster, card: &spin::Card, stop: Arc<AtomicBool>) -> Result<Run, Error> {
+    card.on_stop(stop);
+    let run = cluster.run();
+    let failures = card.failures();
+    if failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget)) {
+        return Err(Error::HandlerTrap(failure_lines(&failures)));
+    }
+    run
 }

@@ -1,6 +1,8 @@
 //! The results of a line-rate check.
 
 use super::super::figures::nearest_rank;
+use super::limit::{CLOSE, Seen, held_up, limit};
+use super::load::Load;
 use super::memory::{MemoryRow, memory_row};
 use super::meter::TrafficRow;
 use super::request::Messages;
@@ -9,7 +11,7 @@ use super::verdict::{PartRow, Verdict, capacity, parts, verdict};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
-use nicety_nic::spin::{Busy, HandlerStatistics, LevelUse, WaitedWord};
+use nicety_nic::spin::WaitedWord;
 use nicety_types::{HandlerRun, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -177,7 +179,7 @@ pub struct Row {
     pub buffer_packets: u64,
     /// The load of each resource at line rate.
     pub loads: Loads,
-    /// Words of memory that handlers have waited for, by the time they were held; the first few.
+    /// Words of memory that handlers have waited for, by their loads; the first few.
     pub locks: Vec<LockRow>,
     /// The memory of handlers: what of it is shared, and who waits there.
     pub memory: MemoryRow,
@@ -191,39 +193,6 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<SensitivityRow>,
 }
-
-/// The input of a card.
-pub(super) struct Load {
-    pub(super) packet_bytes: u64,
-    pub(super) messages: Messages,
-    /// Between packets at line rate.
-    pub(super) interval: Duration,
-    /// Bytes of a packet on the link.
-    pub(super) wire_bytes: u64,
-    pub(super) hpus: u64,
-    pub(super) buffer_packets: u64,
-    /// The delay of a credit back to the sender.
-    pub(super) credit: Duration,
-    /// Busy times of the card's resources over the whole run.
-    pub(super) busy: Busy,
-    /// Packets that the card sent over the whole run.
-    pub(super) sent: u64,
-    /// Words that its handlers have waited for over the whole run.
-    pub(super) words: Vec<WaitedWord>,
-    /// Whether the program has a payload handler.
-    pub(super) payload_handler: bool,
-    /// Pieces of memory in no level.
-    pub(super) ideal: Vec<String>,
-    /// The levels of memory that processors share, and the handlers' accesses, over the whole run.
-    pub(super) levels: Vec<LevelUse>,
-    pub(super) statistics: HandlerStatistics,
-    /// Lines that its instruction caches were filled with over the whole run.
-    pub(super) code_lines: u64,
-}
-
-/// The fraction of line rate that counts as reached if no resource is overloaded: handlers with different run times
-/// blur the ends of the measured interval.
-const CLOSE: f64 = 0.99;
 
 /// The records of the messages measured.
 pub(super) struct Measured {
@@ -316,31 +285,28 @@ impl Measured {
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
         let packets_per_s = line_rate.min(1e12 * packets as f64 / self.took.ps() as f64);
         let fraction = packets_per_s / line_rate;
-        let all_packets = messages.total() * messages.packets_each;
-        let whole = interval.ps() * all_packets;
-        let of = |busy: Duration| busy.ps() as f64 / whole as f64;
+        let most = |of: &dyn Fn(&WaitedWord) -> f64| load.words.iter().map(of).fold(0.0, f64::max);
         let loads = Loads {
             hpus: at_work.ps() as f64 / (wire * hpus) as f64,
-            matching: of(load.busy.matching),
-            link: of(load.busy.link),
-            bus_to_card: of(load.busy.bus_to_card),
-            bus_to_host: of(load.busy.bus_to_host),
-            lock: load.words.iter().map(|word| of(word.held + word.handed_over)).fold(0.0, f64::max),
-            memory_bank: load.levels.iter().map(|level| of(level.busiest_busy)).fold(0.0, f64::max),
+            matching: load.share(load.busy.matching),
+            link: load.share(load.busy.link),
+            bus_to_card: load.share(load.busy.bus_to_card),
+            bus_to_host: load.share(load.busy.bus_to_host),
+            lock: most(&|word| load.lock(word)),
+            memory_bank: load.levels.iter().map(|level| load.bank(level)).fold(0.0, f64::max),
         };
         // More processors may hand a lock over sooner.
-        let held = load.words.iter().map(|word| of(word.held)).fold(0.0, f64::max);
+        let held = most(&|word| load.share(word.held));
         let others =
             [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, held, loads.memory_bank];
         let reachable = 1.0 / others.into_iter().fold(1.0, f64::max);
         let parked = self.parked;
-        let taken = self.places.ps() as f64 / (self.took.ps() * load.buffer_packets) as f64;
-        let needed = taken / fraction;
+        let places = self.places.ps() as f64 / (wire * load.buffer_packets) as f64;
         let seen = Seen {
             hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
-            held_up: self.held_up || !parked && needed > 1.0,
+            held_up: self.held_up || !parked && places > 1.0,
             // Where handlers yield, it is full because they wait.
-            buffer_full: !parked && (taken >= CLOSE || loads.hpus <= 1.0),
+            buffer_full: !parked && (places * fraction >= CLOSE || loads.hpus <= 1.0),
             fraction,
         };
         let limited_by = limit(&loads, seen);
@@ -373,15 +339,16 @@ impl Measured {
             buffer_packets: load.buffer_packets,
             loads,
             packet_fates: self.fates,
-            sent_per_packet: load.sent as f64 / (messages.total() * messages.packets_each) as f64,
+            sent_per_packet: load.sent as f64 / load.packets() as f64,
             handlers,
-            locks: load.words.iter().take(LOCKS).map(|word| lock_row(word, load)).collect(),
+            locks: lock_rows(load),
             memory: memory_row(load),
+            refused_commands: load.refused_commands.clone(),
             ..Row::default()
         };
         // While another part is overloaded, packets fill the buffer because of that.
-        let places = matches!(limited_by, None | Some("packet buffer" | "waiting")) && !parked;
-        let parts = parts(&row, places.then_some(needed));
+        let of_buffer = matches!(limited_by, None | Some("packet buffer" | "waiting")) && !parked;
+        let parts = parts(&row, of_buffer.then_some(places));
         let (verdict, limiting_part) = verdict(limited_by, &parts);
         let capacity_fraction = capacity(limited_by, &parts, fraction);
         Row { verdict, limiting_part: limiting_part.to_owned(), capacity_fraction, parts, ..row }
@@ -391,70 +358,25 @@ impl Measured {
 /// Most words of memory in a row.
 const LOCKS: usize = 8;
 
+fn lock_rows(load: &Load) -> Vec<LockRow> {
+    let mut rows: Vec<LockRow> = load.words.iter().map(|word| lock_row(word, load)).collect();
+    rows.sort_by(|a, b| b.load.total_cmp(&a.load));
+    rows.truncate(LOCKS);
+    rows
+}
+
 fn lock_row(word: &WaitedWord, load: &Load) -> LockRow {
-    let packets = (load.messages.total() * load.messages.packets_each) as f64;
-    let held_ps = word.held.ps() as f64 / packets;
-    let handed_over_ps = word.handed_over.ps() as f64 / packets;
+    let of_packet = |time: Duration| time.ps() as f64 / load.packets() as f64;
     LockRow {
         word: word.word.clone(),
         taken_at: word.taken_at.clone(),
         given_back_at: word.given_back_at.clone(),
         waited_at: word.waited_at.clone(),
         waits: word.waits,
-        held_ns: held_ps / 1000.0,
-        handed_over_ns: handed_over_ps / 1000.0,
-        load: (held_ps + handed_over_ps) / load.interval.ps() as f64,
-        most_packets_per_s: 1e12 / held_ps.max(1.0),
-    }
-}
-
-/// Whether packets sent at these times were held up all along, in either half: what holds up a sender at the wire's rate
-/// now and then holds it up for ever.
-fn held_up(sent: &[Time], interval: Duration) -> bool {
-    let middle = sent.len() / 2;
-    let late = |packets: &[Time]| match packets {
-        [first, .., last] => last.since(*first).ps() > interval.ps() * (packets.len() - 1) as u64,
-        _ => true,
-    };
-    sent.len() > 1 && late(&sent[..=middle]) && late(&sent[middle..])
-}
-
-/// What was seen of the card as packets came.
-#[derive(Clone, Copy)]
-struct Seen {
-    /// All processors were busy, all the time.
-    hpus_busy: bool,
-    /// The sender waited for credits.
-    held_up: bool,
-    /// While it did, packets had all slots of the packet buffer, and nothing but slots was missing.
-    buffer_full: bool,
-    /// The rate achieved over the line rate.
-    fraction: f64,
-}
-
-/// The bottleneck: a resource that is overloaded at line rate, and that was busy all the time at the rate achieved.
-/// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last.
-fn limit(loads: &Loads, seen: Seen) -> Option<&'static str> {
-    let Seen { hpus_busy, held_up, buffer_full, fraction } = seen;
-    let explains = |load: f64| load > 1.0 && load * fraction >= CLOSE;
-    let others = [
-        ("matching unit", loads.matching),
-        ("link", loads.link),
-        ("bus to card", loads.bus_to_card),
-        ("bus to host", loads.bus_to_host),
-        ("lock", loads.lock),
-        ("memory bank", loads.memory_bank),
-    ];
-    let (name, most) = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
-    match explains(most) {
-        true => Some(name),
-        false if loads.hpus > 1.0 && hpus_busy => Some("handler processors"),
-        // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
-        false if held_up && buffer_full => Some("packet buffer"),
-        false if held_up || fraction < CLOSE => Some("waiting"),
-        // The packet buffer hides for now that the processors are too few.
-        false if loads.hpus > 1.0 => Some("handler processors"),
-        false => None,
+        held_ns: of_packet(word.held) / 1000.0,
+        handed_over_ns: of_packet(word.handed_over) / 1000.0,
+        load: load.lock(word),
+        most_packets_per_s: 1e12 / of_packet(word.held).max(1.0),
     }
 }
 
@@ -550,38 +472,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_limit_is_named() {
-        let of = |loads: &Loads, hpus_busy, buffer_full, fraction| {
-            limit(loads, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
-        };
-        let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
-        assert_eq!(of(&idle, false, true, 1.0), None);
-        assert_eq!(of(&idle, false, false, 0.9), Some("waiting"));
-        assert_eq!(of(&idle, false, true, 0.9), Some("packet buffer"));
-        let short = Loads { hpus: 2.0, ..idle };
-        assert_eq!(of(&short, true, true, 0.5), Some("handler processors"));
-        assert_eq!(of(&short, false, false, 1.0), Some("handler processors"));
-        // There are too few processors for line rate, but they are not busy all the time either.
-        assert_eq!(of(&short, false, false, 0.3), Some("waiting"));
-        // A little is not kept up with either.
-        assert_eq!(of(&idle, false, true, 0.9999), Some("packet buffer"));
-        let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
-        assert_eq!(of(&lock, true, true, 0.2), Some("lock"));
-        let bank = Loads { memory_bank: 3.0, hpus: 4.0, ..idle };
-        assert_eq!(of(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
-        // More processors would process more, though not everything.
-        assert_eq!(of(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
-        let matching = Loads { matching: 4.0, ..idle };
-        assert_eq!(of(&matching, false, true, 0.25), Some("matching unit"));
-        // The bus is overloaded, but the processors more so.
-        let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
-        assert_eq!(of(&both, true, true, 0.25), Some("handler processors"));
-        // The processors' load is the wait for the bus.
-        let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
-        assert_eq!(of(&bus, true, true, 0.5), Some("bus to host"));
-    }
-
-    #[test]
     fn each_packet_measured_has_one_fate() {
         let run = |sequence, outcome| HandlerRun {
             hpu: 0,
@@ -602,18 +492,6 @@ mod tests {
         let messages = Messages { packets_each: 4, before: 1, measured: 5, after: 1 };
         let fates = fates(&runs, messages, true);
         assert_eq!((fates.processed, fates.dropped, fates.proceeded, fates.failed), (2, 4, 4, 10));
-    }
-
-    #[test]
-    fn a_sender_is_held_up_where_it_sends_later_in_both_halves() {
-        let of = |times: &[u64]| {
-            held_up(&times.iter().map(|&at| Time::from_ps(at)).collect::<Vec<_>>(), Duration::from_ps(10))
-        };
-        assert!(!of(&[]) && !of(&[7]));
-        assert!(!of(&[0, 10, 20, 30, 40, 50, 60]));
-        // Once, in the first half or in the second one.
-        assert!(!of(&[0, 19, 29, 39, 49, 59, 69]) && !of(&[0, 10, 20, 30, 40, 59, 69]));
-        assert!(of(&[0, 11, 21, 31, 41, 51, 62]) && of(&[0, 11]));
     }
 
     #[test]

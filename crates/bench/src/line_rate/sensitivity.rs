@@ -8,6 +8,7 @@ use super::verdict::Verdict;
 use super::{PointFailure, handlers_of, point_name};
 use nicety::cards::{Card, load};
 use nicety::{Environment, Error, Failure, FailureKind};
+use nicety_nic::SpinSpec;
 use nicety_spec::{Kind, Move, Parameter};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -91,8 +92,11 @@ pub(super) struct Studied<'s> {
 }
 
 impl Studied<'_> {
+    /// The assumed values that the card's handlers have to do with: those that are kept for another pipeline have no effect.
     fn assumed(&self) -> impl Iterator<Item = &Parameter> {
-        self.card.listing.parameters.iter().filter(|parameter| parameter.kind == Kind::Assumed)
+        let overlaps = self.card.spec.of::<SpinSpec>().is_ok_and(|spec| spec.hpu.core.overlap.is_some());
+        let used = move |parameter: &&Parameter| overlaps || parameter.section != "hpu.overlap";
+        self.card.listing.parameters.iter().filter(|parameter| parameter.kind == Kind::Assumed).filter(used)
     }
 
     /// The values to set: parameters with the direction in which they are moved.

@@ -1,0 +1,95 @@
+//! What packets made a card do: the figures of a run that the card itself keeps, over the whole run.
+
+use super::request::Messages;
+use nicety::{Duration, Handlers};
+use nicety_nic::RefusedCommand;
+use nicety_nic::SpinSpec;
+use nicety_nic::spin::{Busy, Card, HandlerStatistics, LevelUse, WaitedWord};
+
+/// The packets that come to a card.
+#[derive(Clone, Copy)]
+pub(super) struct Input {
+    /// The payload of one, or its mean.
+    pub(super) packet_bytes: u64,
+    pub(super) messages: Messages,
+    /// Between packets at line rate.
+    pub(super) interval: Duration,
+}
+
+/// What a card was made to do, and with what.
+pub(super) struct Load {
+    pub(super) packet_bytes: u64,
+    pub(super) messages: Messages,
+    pub(super) interval: Duration,
+    /// Bytes of a packet on the link.
+    pub(super) wire_bytes: u64,
+    pub(super) hpus: u64,
+    pub(super) buffer_packets: u64,
+    /// The delay of a credit back to the sender.
+    pub(super) credit: Duration,
+    /// Busy times of the card's resources over the whole run.
+    pub(super) busy: Busy,
+    /// Packets that the card sent over the whole run.
+    pub(super) sent: u64,
+    /// Words that its handlers have waited for over the whole run.
+    pub(super) words: Vec<WaitedWord>,
+    /// Whether the program has a payload handler.
+    pub(super) payload_handler: bool,
+    /// Pieces of memory in no level.
+    pub(super) ideal: Vec<String>,
+    /// The section of the spec with their cycles.
+    pub(super) ideal_cycles: &'static str,
+    /// The levels of memory that processors share, and the handlers' accesses, over the whole run.
+    pub(super) levels: Vec<LevelUse>,
+    pub(super) statistics: HandlerStatistics,
+    /// Lines that its instruction caches were filled with over the whole run.
+    pub(super) code_lines: u64,
+    /// Commands of handlers that it refused over the whole run.
+    pub(super) refused_commands: Vec<RefusedCommand>,
+}
+
+impl Load {
+    /// What a card with this spec and these handlers has done with its input.
+    pub(super) fn of(input: Input, spec: &SpinSpec, card: &Card, handlers: &Handlers) -> Load {
+        let Input { packet_bytes, messages, interval } = input;
+        Load {
+            packet_bytes,
+            messages,
+            interval,
+            wire_bytes: packet_bytes + spec.link.header,
+            hpus: spec.hpu.cores as u64,
+            buffer_packets: u64::from(spec.link.buffer),
+            credit: spec.link.latency,
+            busy: card.busy(),
+            sent: card.packets_sent(),
+            words: card.waited_words(),
+            payload_handler: handlers.has_payload_handler(),
+            ideal: spec.hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
+            ideal_cycles: if spec.hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
+            levels: card.memory_levels(),
+            statistics: card.handler_statistics(),
+            code_lines: card.code_lines_filled(),
+            refused_commands: card.refused_commands(),
+        }
+    }
+
+    /// Packets of the whole run.
+    pub(super) const fn packets(&self) -> u64 {
+        self.messages.total() * self.messages.packets_each
+    }
+
+    /// A time over that of the whole run at line rate.
+    pub(super) fn share(&self, time: Duration) -> f64 {
+        time.ps() as f64 / (self.interval.ps() * self.packets()) as f64
+    }
+
+    /// The load of a lock: while it is handed over, it is nobody else's.
+    pub(super) fn lock(&self, word: &WaitedWord) -> f64 {
+        self.share(word.held + word.handed_over)
+    }
+
+    /// The load of the busiest bank of a level.
+    pub(super) fn bank(&self, level: &LevelUse) -> f64 {
+        self.share(level.busiest_busy)
+    }
+}
