@@ -19,7 +19,8 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
 }
 """
 NO_FETCHES = {"code_lines_filled": 0, "fetch_wait_cycles": 0}
-PIECES = ["state", "data", "packet", "stack", "constants"]
+PIECES = ["state", "data", "packet", "stack", "constants", "arguments"]
+ATOMICS = ["core", "bank", "memory"]
 
 
 def check(folder: Path, *overrides: str, text: str = LOADS, size: int = 64) -> LineRateReport:
@@ -31,12 +32,18 @@ def check(folder: Path, *overrides: str, text: str = LOADS, size: int = 64) -> L
 def test_a_report_says_what_rests_on_ideal_memory(tmp_path: Path) -> None:
     report = check(tmp_path)
     (row,) = report["rows"]
-    assert row["memory"] == {"ideal": PIECES, "accesses": 2, "shared_accesses": 0, "levels": []} | NO_FETCHES
+    ideal = {"ideal": PIECES, "ideal_cycles": "hpu.cycles"}
+    assert row["memory"] == ideal | {"accesses": 2, "shared_accesses": 0, "levels": []} | NO_FETCHES
     text = " ".join(line.removeprefix("# ") for line in line_rate_text(report).splitlines())
     assert "Rests on ideal memory" in text
-    assert "state, data, packet, stack, constants" in text
-    assert "2.0 at 64 B" in text
+    assert "in the cycles of hpu.cycles: state, data, packet, stack, constants, arguments" in text
+    assert "outside contended levels: 2.0 at 64 B" in text
     assert "Bank" not in text
+
+
+def test_out_of_order_ideal_memory_has_cycles_of_its_own(tmp_path: Path) -> None:
+    report = check(tmp_path, "hpu.pipeline=out-of-order")
+    assert "in the cycles of hpu.overlap: state" in line_rate_text(report).replace("\n# ", " ")
 
 
 def test_memory_in_levels_rests_on_nothing(tmp_path: Path) -> None:
@@ -78,15 +85,16 @@ def test_a_bank_bounds_any_number_of_processors(tmp_path: Path, banks: int, fact
     assert f"at loads.c:{first}" in words
 
 
-@pytest.mark.parametrize("atomics", ["core", "bank", "memory"])
-def test_an_atomic_operation_is_an_access(tmp_path: Path, atomics: str) -> None:
+# At the core a load of one cycle and a store of one, unless it is held for longer.
+@pytest.mark.parametrize(
+    ("atomics", "key", "occupied"), [("core", "atomic=8", 2)] + [(at, "atomic_occupancy=30", 30) for at in ATOMICS]
+)
+def test_an_atomic_operation_is_an_access(tmp_path: Path, atomics: str, key: str, occupied: int) -> None:
     text = LOADS.replace("(void)words[0];", "__atomic_fetch_add(&words[0], 1, __ATOMIC_RELAXED);")
-    keys = ["memory.state=l1", "memory.l1.atomic=8", "memory.l1.atomic_occupancy=30", f"memory.l1.atomics={atomics}"]
+    keys = ["memory.state=l1", "memory.l1.atomic=8", f"memory.l1.{key}", f"memory.l1.atomics={atomics}"]
     (row,) = check(tmp_path, "hpu.cores=64", "memory.l1.banks=2", *keys, text=text)["rows"]
     (level,) = row["memory"]["levels"]
     assert level["accesses"] == 2
-    # At the core a load of one cycle and a store of one: it is held for two.
-    occupied = {"core": 2, "bank": 30, "memory": 30}[atomics]
     assert level["load"] == pytest.approx(occupied * 0.4 / 6.7)
     assert level["busiest"] == ("the atomic unit of l1" if atomics == "memory" else "bank 0 of l1")
 

@@ -23,7 +23,8 @@ pub enum AtomicsAt {
     Core,
     /// At the bank, which it occupies for as long as it takes.
     Bank,
-    /// In one unit of the whole level, which serves one at a time; then it is an access to its bank.
+    /// In one unit of the whole level, which serves one at a time; when it leaves that, it is an access to its bank, which keeps
+    /// itself free for it.
     Memory,
 }
 
@@ -46,7 +47,8 @@ pub struct BankTiming {
     pub occupancy: u32,
     /// Where atomic operations are computed.
     pub atomics: AtomicsAt,
-    /// Cycles for which an atomic operation occupies its bank, or the level's unit.
+    /// Cycles for which an atomic operation occupies its bank, or the level's unit. At the core, from its load until its store has
+    /// been served.
     pub atomic_occupancy: u32,
     /// Stores that wait at a bank while their cores go on.
     pub queue: u32,
@@ -66,6 +68,15 @@ impl BankTiming {
             atomics: AtomicsAt::Bank,
             atomic_occupancy: 1,
             queue: 0,
+        }
+    }
+
+    /// Cycles of an access that waits for nothing.
+    pub const fn latency(&self, kind: AccessKind) -> u32 {
+        match kind {
+            AccessKind::Load => self.load,
+            AccessKind::Store => self.store,
+            AccessKind::Atomic => self.atomic,
         }
     }
 }
@@ -94,6 +105,8 @@ pub struct Served {
 struct Bank {
     /// The cycle at which it is free.
     free: u64,
+    /// When it will be occupied by operations that are at the level's unit now, or wait there: from and until, in order.
+    kept: VecDeque<(u64, u64)>,
     /// When the stores begin that their cores have left to it.
     stores: VecDeque<u64>,
     counters: BankCounters,
@@ -128,19 +141,15 @@ impl Banks {
     /// of these are accessed, and the last one ends it.
     pub fn access(&mut self, cycle: u64, offset: u64, bytes: u32, kind: AccessKind) -> Served {
         let timing = self.timing;
-        let latency = u64::from(match kind {
-            AccessKind::Load => timing.load,
-            AccessKind::Store => timing.store,
-            AccessKind::Atomic => timing.atomic,
-        });
-        let begins = match (kind, timing.atomics) {
-            (AccessKind::Atomic, AtomicsAt::Memory) => {
-                let begins = self.unit.serve(cycle, u64::from(timing.atomic_occupancy));
-                self.unit.counters.waited += begins - cycle;
-                begins
-            }
-            _ => cycle,
-        };
+        let latency = u64::from(timing.latency(kind));
+        // What it waits for the level's unit, and when it leaves that.
+        let mut unit = None;
+        if kind == AccessKind::Atomic && timing.atomics == AtomicsAt::Memory {
+            let occupied = u64::from(timing.atomic_occupancy);
+            let begins = self.unit.serve(cycle, occupied);
+            self.unit.counters.waited += begins - cycle;
+            unit = Some((begins - cycle, begins + occupied));
+        }
         let (mut longest, mut last) = (Served { cycles: 0, waited: 0 }, 0);
         let (mut at, end) = (offset, offset + u64::from(bytes.max(1)));
         let (interleave, banks) = (u64::from(timing.interleave), u64::from(timing.banks));
@@ -149,14 +158,14 @@ impl Banks {
             let next = end.min((row + 1) * interleave);
             let bank = (row % banks) as usize;
             row += 1;
-            let served = self.access_bank(bank, cycle, begins, (next - at) as u32, kind, latency);
+            let served = self.access_bank(bank, cycle, unit, (next - at) as u32, kind, latency);
             if served.cycles > longest.cycles {
                 (longest, last) = (served, bank);
             }
             at = next;
         }
         // What an atomic operation waited for the level's unit is counted there.
-        self.banks[last].counters.waited += longest.waited.saturating_sub(begins - cycle);
+        self.banks[last].counters.waited += longest.waited - unit.map_or(0, |(waited, _)| waited);
         longest
     }
 
@@ -164,7 +173,7 @@ impl Banks {
         &mut self,
         bank: usize,
         cycle: u64,
-        begins: u64,
+        unit: Option<(u64, u64)>,
         bytes: u32,
         kind: AccessKind,
         latency: u64,
@@ -173,15 +182,17 @@ impl Banks {
         let beats = if bytes <= timing.width { 1 } else { u64::from(bytes.div_ceil(timing.width)) };
         let once = u64::from(timing.occupancy);
         let occupied = match (kind, timing.atomics) {
-            (AccessKind::Atomic, AtomicsAt::Core) => u64::from(timing.load) + once * beats,
+            (AccessKind::Atomic, AtomicsAt::Core) => u64::from(timing.atomic_occupancy) + once * (beats - 1),
             (AccessKind::Atomic, AtomicsAt::Bank) => u64::from(timing.atomic_occupancy) * beats,
             _ => once * beats,
         };
         let bank = &mut self.banks[bank];
-        let start = bank.serve(begins, occupied);
-        let mut waited = start - cycle;
+        let mut waited = match unit {
+            Some((waited, leaves)) => waited + bank.keep(cycle, leaves, occupied) - leaves,
+            None => bank.serve(cycle, occupied) - cycle,
+        };
         if kind == AccessKind::Store && timing.queue > 0 {
-            waited = bank.leave(cycle, start, timing.queue as usize);
+            waited = bank.leave(cycle, cycle + waited, timing.queue as usize);
         }
         Served { cycles: waited + latency + once * (beats - 1), waited }
     }
@@ -200,11 +211,43 @@ impl Banks {
 impl Bank {
     /// Serves an access that comes at `cycle`. Returns when it begins.
     fn serve(&mut self, cycle: u64, occupied: u64) -> u64 {
-        let start = cycle.max(self.free);
+        let mut start = cycle.max(self.free);
+        if !self.kept.is_empty() {
+            self.forget(cycle);
+            start = self.room(start, occupied);
+        }
         self.free = start + occupied;
+        self.count(occupied);
+        start
+    }
+
+    /// Keeps itself free for an access that comes later than now. Returns when it begins.
+    fn keep(&mut self, cycle: u64, comes: u64, occupied: u64) -> u64 {
+        self.forget(cycle);
+        let start = self.room(comes.max(self.free), occupied);
+        let place = self.kept.partition_point(|&(from, _)| from < start);
+        self.kept.insert(place, (start, start + occupied));
+        self.count(occupied);
+        start
+    }
+
+    fn forget(&mut self, cycle: u64) {
+        while self.kept.front().is_some_and(|&(_, until)| until <= cycle) {
+            self.kept.pop_front();
+        }
+    }
+
+    /// The first cycle, at `start` or later, from which on it is not kept free for others for so long.
+    fn room(&self, start: u64, occupied: u64) -> u64 {
+        self.kept.iter().fold(start, |start, &(from, until)| match start + occupied <= from {
+            true => start,
+            false => start.max(until),
+        })
+    }
+
+    const fn count(&mut self, occupied: u64) {
         self.counters.accesses += 1;
         self.counters.busy += occupied;
-        start
     }
 
     /// A store that begins at `start` is left to the queue. Returns the cycles until there is room for it.
@@ -272,7 +315,7 @@ mod tests {
             cycles(&mut banks, 0, second, AccessKind::Atomic) - 8
         };
         // The bank is held from the load to the store, 5 + 2 cycles.
-        let core = BankTiming { atomics: AtomicsAt::Core, ..TIMING };
+        let core = BankTiming { atomics: AtomicsAt::Core, atomic_occupancy: 5 + 2, ..TIMING };
         assert_eq!((two(core, 0), two(core, 4)), (7, 0));
         assert_eq!((two(TIMING, 0), two(TIMING, 4)), (6, 0));
         // One unit for all banks.
@@ -284,6 +327,26 @@ mod tests {
         assert_eq!(banks.unit(), BankCounters { accesses: 2, busy: 12, waited: 6 });
         assert!(banks.counters().all(|bank| bank.waited == 0));
         assert_eq!(banks.counters().map(|bank| bank.busy).sum::<u64>(), 4);
+    }
+
+    #[test]
+    fn a_bank_is_idle_while_operations_wait_for_the_unit() {
+        let mut banks = Banks::new(BankTiming { atomics: AtomicsAt::Memory, ..TIMING });
+        for before in 0..10 {
+            assert_eq!(banks.access(0, 0, 4, AccessKind::Atomic).waited, 6 * before);
+        }
+        // They leave the unit at 6, 12 and so on up to 60, and the bank is occupied for two cycles by each: one load has room
+        // before 6, one of two cycles from 5 on has not and begins at 8, and one at 10.
+        let load = |banks: &mut Banks, cycle| banks.access(cycle, 0, 4, AccessKind::Load).waited;
+        assert_eq!([3, 3, 3].map(|cycle| load(&mut banks, cycle)), [0, 5, 7]);
+        assert_eq!([61, 64].map(|cycle| load(&mut banks, cycle)), [1, 0]);
+        // The unit is idle from 60 on; what leaves it at 76 waits for the one that comes to the bank before.
+        assert_eq!(banks.access(70, 0, 4, AccessKind::Atomic).waited, 0);
+        assert_eq!(banks.access(70, 4, 4, AccessKind::Load).waited, 0);
+        assert_eq!(load(&mut banks, 75), 3);
+        let all: Vec<_> = banks.counters().collect();
+        assert_eq!(all[0], BankCounters { accesses: 17, busy: 34, waited: 5 + 7 + 1 + 3 });
+        assert_eq!(banks.unit(), BankCounters { accesses: 11, busy: 66, waited: 6 * 45 });
     }
 
     #[test]

@@ -532,7 +532,7 @@ enum WordBytes<'a> {
     Shared(&'a [u8]),
 }
 
-/// The extra cycles of atomic instructions on a word.
+/// The extra cycles of atomic instructions on a word: LR takes as much longer as a load.
 #[derive(Clone, Copy)]
 pub(crate) struct WordExtra {
     pub lr: u32,

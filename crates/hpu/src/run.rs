@@ -52,7 +52,8 @@ impl Context {
     /// at or after cycle `until`. A slice of 2^31 cycles ends by itself.
     ///
     /// [`cycle`](Context::cycle) is then the cycle at which the next instruction begins. Any division into slices
-    /// gives the same state and the same cycles.
+    /// gives the same state and the same cycles, unless code is fetched through a cache: a slice that begins inside a block
+    /// looks for the rest of its lines once more, and other cores may have taken their places between two slices.
     pub fn run(
         &mut self,
         image: &Image,
@@ -229,7 +230,8 @@ impl Context {
                             }
                             count = count + block.count;
                             pc = $target;
-                            if pc == block.pc {
+                            // Another core may have taken the place of its lines, or they of one another.
+                            if pc == block.pc && !CACHED {
                                 continue 'again;
                             }
                             from = Some(block.last_pc);

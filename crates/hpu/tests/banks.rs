@@ -29,23 +29,36 @@ proptest! {
     fn no_access_is_lost_and_none_overtakes_another(timing in timing(), accesses in accesses()) {
         let mut banks = Banks::new(timing);
         let (mut cycle, mut waited) = (0, 0);
-        // By bank, when the last access that did not go to a queue began.
+        // By bank, when the last access began that did not go to a queue, nor came from the unit; and from when until when it
+        // was occupied by what did not go to a queue.
         let mut begun = vec![0; timing.banks as usize];
+        let mut occupied = vec![Vec::new(); timing.banks as usize];
         for &(pause, word, kind) in &accesses {
             cycle += pause;
             let served = banks.access(cycle, 4 * word, 4, kind);
-            let latency = match kind {
-                AccessKind::Load => timing.load,
-                AccessKind::Store => timing.store,
-                AccessKind::Atomic => timing.atomic,
-            };
-            prop_assert_eq!(served.cycles, served.waited + u64::from(latency));
+            prop_assert_eq!(served.cycles, served.waited + u64::from(timing.latency(kind)));
             waited += served.waited;
-            if kind != AccessKind::Store || timing.queue == 0 {
-                let last = &mut begun[banks.bank_of(4 * word)];
-                prop_assert!(cycle + served.waited >= *last, "it overtakes another one");
-                *last = cycle + served.waited + 1;
+            let bank = banks.bank_of(4 * word);
+            let of_unit = kind == AccessKind::Atomic && timing.atomics == AtomicsAt::Memory;
+            let queued = kind == AccessKind::Store && timing.queue > 0;
+            let in_unit = if of_unit { u64::from(timing.atomic_occupancy) } else { 0 };
+            let begins = cycle + served.waited + in_unit;
+            if !queued && !of_unit {
+                let last = &mut begun[bank];
+                prop_assert!(begins >= *last, "it overtakes another one");
+                *last = begins + 1;
             }
+            if !queued {
+                let at_bank = match kind {
+                    AccessKind::Atomic if !of_unit => timing.atomic_occupancy,
+                    _ => timing.occupancy,
+                };
+                occupied[bank].push((begins, begins + u64::from(at_bank)));
+            }
+        }
+        for times in &mut occupied {
+            times.sort_unstable();
+            prop_assert!(times.is_sorted_by(|before, after| before.1 <= after.0), "two at once: {times:?}");
         }
         let all: Vec<_> = banks.counters().collect();
         prop_assert_eq!(all.iter().map(|bank| bank.accesses).sum::<u64>(), accesses.len() as u64);
@@ -53,8 +66,7 @@ proptest! {
         let plain = accesses.len() as u64 - atomics;
         let once = u64::from(timing.occupancy);
         let (at_bank, at_unit) = match timing.atomics {
-            AtomicsAt::Core => (u64::from(timing.load) + once, 0),
-            AtomicsAt::Bank => (timing.atomic_occupancy.into(), 0),
+            AtomicsAt::Core | AtomicsAt::Bank => (timing.atomic_occupancy.into(), 0),
             AtomicsAt::Memory => (once, u64::from(timing.atomic_occupancy)),
         };
         let busy: u64 = all.iter().map(|bank| bank.busy).sum();

@@ -5,8 +5,9 @@ use crate::support::*;
 use nicety_fabric::Faults;
 use nicety_hpu::asm::*;
 use nicety_kernel::Config;
+use nicety_nic::spin::map;
 use nicety_nic::spin::{HandlerStatistics, Handlers, LevelUse};
-use nicety_types::{Level, Recorder};
+use nicety_types::{Duration, Frequency, Level, Recorder, Time};
 use proptest::prelude::*;
 
 /// Packets of 8 bytes that come within a cycle of the processors, one behind the other.
@@ -24,6 +25,8 @@ const MHARTID: u32 = 0xf14;
 struct Outcome {
     /// Cycles of each run, by processor.
     cycles: Vec<(u32, u64)>,
+    /// When each began and ended, by that.
+    times: Vec<(Time, Time)>,
     levels: Vec<LevelUse>,
     statistics: HandlerStatistics,
     /// Lines of code that instruction caches were filled with.
@@ -48,11 +51,15 @@ fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
     });
     rig.run();
     assert_eq!(rig.failures(), []);
-    let mut cycles: Vec<_> = recorder.take().handler_runs.iter().map(|run| (run.hpu, run.cycles)).collect();
+    let runs = recorder.take().handler_runs;
+    let mut cycles: Vec<_> = runs.iter().map(|run| (run.hpu, run.cycles)).collect();
     cycles.sort_unstable();
+    let mut times: Vec<_> = runs.iter().map(|run| (run.start, run.end)).collect();
+    times.sort_unstable();
     let card = &rig.nodes[1].card;
     Outcome {
         cycles,
+        times,
         levels: card.memory_levels(),
         statistics: card.handler_statistics(),
         lines: card.code_lines_filled(),
@@ -61,8 +68,9 @@ fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
 
 /// The cycles of two handlers that begin at once on two processors, without the four of `enter` and `returns`.
 fn both(overrides: &[&str], code: Code) -> [u64; 2] {
-    let handlers = payload(Code::enter().then(&code).returns(0));
     let all: Vec<_> = ["hpu.cores=2"].iter().chain(overrides).copied().collect();
+    let core = spec(&[&AT_ONCE, &all[..]].concat()).hpu.core;
+    let handlers = program_for(core, None, Some(Code::enter().then(&code).returns(0)), None);
     let cycles = outcome(&all, &handlers, 2).cycles;
     assert_eq!(cycles.iter().map(|(core, _)| *core).collect::<Vec<_>>(), [0, 1]);
     [cycles[0].1 - 4, cycles[1].1 - 4]
@@ -122,6 +130,103 @@ fn words_of_two_banks_are_loaded_at_once() {
     // A cluster of one core each: the second's words are the first cluster's, and further away.
     let clusters = ["memory.cluster=1", "memory.l1.load=5", "memory.l1.remote=7"];
     assert_eq!(both(&clusters, load_own()), [three + 5, three + 5 + 1 + 7]);
+    // As far where nobody waits.
+    let alone = ["memory.cluster=1", "memory.l1.load=5", "memory.l1.remote=7", "memory.l1.contended=false"];
+    assert_eq!(both(&alone, load_own()), [three + 5, three + 5 + 7]);
+    let levels =
+        outcome(&[&["hpu.cores=2"], &alone[..]].concat(), &payload(Code::enter().returns(0)), 2).levels;
+    assert_eq!(levels, []);
+}
+
+/// Each processor has a packet, a stack and arguments of its own, in whatever level: 64 bytes of it here.
+#[test]
+fn what_a_processor_has_of_its_own_lies_at_a_place_of_its_own() {
+    let packet = || Code::new().set(T0, map::PACKET).with(&[lw(T1, 0, T0)]);
+    let stack = || Code::new().with(&[addi(T0, SP, -8), addi(T0, T0, 0), lw(T1, 0, T0)]);
+    let arguments = || Code::new().with(&[addi(T0, A0, 0), addi(T0, T0, 0), lw(T1, 0, T0)]);
+    let pieces = [("packet", packet()), ("stack", stack()), ("arguments", arguments())];
+    for (level, clusters) in [("l1", "2"), ("l2", "2"), ("l2", "1"), ("device", "1")] {
+        for (piece, code) in &pieces {
+            for (banks, wait) in [("64 B", 0), ("128 B", 1)] {
+                let keys = [
+                    "memory.state=ideal".to_owned(),
+                    format!("memory.{piece}={level}"),
+                    format!("memory.cluster={clusters}"),
+                    format!("memory.{level}.banks=2"),
+                    format!("memory.{level}.interleave={banks}"),
+                    "hpu.stack=64 B".into(),
+                ];
+                let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+                assert_eq!(
+                    both(&keys, code.clone()),
+                    [3, 3 + wait],
+                    "{piece} in {level}, {clusters} a cluster"
+                );
+            }
+        }
+    }
+}
+
+/// An event for the cycle in which both load is there for the second processor before there is one for the first.
+#[test]
+fn in_a_cycle_cores_come_by_their_numbers() {
+    let code = || {
+        let other = [lw(T1, 4, S0), beq(ZERO, ZERO, 28)];
+        Code::new()
+            .with(&[csrrs(T0, MHARTID, ZERO), bne(T0, ZERO, 12)])
+            .with(&other)
+            .with(&[addi(ZERO, ZERO, 0); 6])
+            .with(&[lw(T1, 0, S0)])
+    };
+    for clock in ["hpu.clock=2.5 GHz", "hpu.clock=3 GHz"] {
+        let keys = [clock, "memory.l1.banks=2", "memory.l1.load=5", "hpu.cycles.branch_taken=1"];
+        // A cycle each of reading its number and of the branch, six until the second load, and five for it.
+        assert_eq!(both(&keys, code()), [13, 14], "{clock}");
+    }
+}
+
+/// A processor that has been busy since the beginning is at the edges of its clock, whatever that is.
+#[test]
+fn handlers_follow_one_another_without_a_gap() {
+    for hz in [2_500_000_000, 3_000_000_000, 1_234_567_891] {
+        let clock = format!("hpu.clock={hz} Hz");
+        for state in ["memory.state=ideal", "memory.state=l1"] {
+            let handlers = payload(Code::enter().with(&[addi(T0, T0, 1); 46]).returns(0));
+            let found = outcome(&["hpu.cores=1", state, &clock], &handlers, 40);
+            assert_eq!(found.cycles, [(0, 50); 40]);
+            let (begun, ended) = (found.times[0].0, found.times[39].1);
+            let cycles = Frequency::from_hz(hz).cycles(40 * 50);
+            let most = match state {
+                // The first one waits for an edge.
+                "memory.state=l1" => cycles + Frequency::from_hz(hz).cycles(1),
+                // Each begins when the one before has ended, at most a picosecond behind an edge.
+                _ => cycles + Duration::from_ps(40),
+            };
+            assert!(
+                (cycles..=most).contains(&ended.since(begun)),
+                "{hz} Hz, {state}: {}",
+                ended.since(begun)
+            );
+        }
+    }
+}
+
+/// LR is a load, with what its instruction takes longer than a load.
+#[test]
+fn lr_takes_as_much_longer_as_a_load() {
+    let with = |overrides: &[&str]| {
+        let costs = ["hpu.cycles.atomic=4", "hpu.cycles.load=2"];
+        both(&[&costs, overrides].concat(), Code::new().with(&[lr_w(T1, S0)]))
+    };
+    assert_eq!(with(&["memory.state=ideal"]), [4, 4]);
+    assert_eq!(with(&["memory.l1.load=5", "memory.l1.contended=false"]), [4 + 3, 4 + 3]);
+    assert_eq!(with(&["memory.l1.load=5", "memory.l1.occupancy=2"]), [4 + 3, 4 + 3 + 2]);
+    // Every cycle of a wait counts.
+    assert_eq!(with(&["memory.l1.load=2"]), [4, 4 + 1]);
+    // An atomic operation at the core takes its load at least.
+    let add = || Code::new().with(&[amoadd_w(T1, T0, S0)]);
+    assert_eq!(both(&["memory.state=core", "memory.core.load=9"], add()), [9, 9]);
+    assert_eq!(both(&["memory.state=core", "memory.core.load=9", "hpu.cycles.atomic=12"], add()), [12, 12]);
 }
 
 #[test]
@@ -140,8 +245,11 @@ fn atomics_are_at_the_core_the_bank_or_the_memory() {
     assert_eq!(with("memory.l1.atomics=bank", add()), [8, 14]);
     assert_eq!(with("memory.l1.atomics=bank", own(amoadd_w(T1, T1, T0))), [11, 11]);
     assert_eq!(with("memory.l1.atomics=memory", own(amoadd_w(T1, T1, T0))), [11, 17]);
-    // From its load, 5 cycles, until its store has been served, 1.
+    // From its load, 5 cycles, until its store has been served, 1; or longer.
     assert_eq!(with("memory.l1.atomics=core", add()), [8, 14]);
+    let core = ["memory.l1.load=5", "memory.l1.atomic=8", "memory.l1.atomics=core"];
+    assert_eq!(both(&core, add()), [8, 14]);
+    assert_eq!(both(&[&core[..], &["memory.l1.atomic_occupancy=9"]].concat(), add()), [8, 17]);
     // The command works on 8 bytes: two banks of a word each.
     let command = Code::new().at(A0, 0).at(A1, 8).small(A2, 1).small(A3, 0).command(number::FADD);
     assert_eq!(with("memory.l1.atomics=bank", command), [5 + 8, 5 + 14]);
@@ -187,6 +295,16 @@ fn code_is_fetched_through_a_cache() {
     let found = outcome(&keys, &handlers, 2);
     assert_eq!((found.lines, found.levels[0].level, found.levels[0].busiest_accesses), (4, "l2", 16));
     assert_eq!(found.statistics.shared_accesses, 0);
+    // They are no accesses of handlers.
+    assert_eq!((found.levels[0].accesses, found.levels[0].waited_cycles), (0, 0));
+}
+
+#[test]
+fn a_command_on_two_banks_is_one_access() {
+    let code = Code::enter().at(A0, 0).at(A1, 8).small(A2, 1).small(A3, 0).command(number::FADD).returns(0);
+    let found = outcome(&["hpu.cores=1", "memory.l1.banks=2"], &payload(code), 3);
+    let [level] = &found.levels[..] else { panic!("{:?}", found.levels) };
+    assert_eq!((level.accesses, level.busiest_accesses, found.statistics.shared_accesses), (3, 3, 3));
 }
 
 /// What a random handler does with a word of its state.

@@ -99,6 +99,10 @@ fn memories_that_do_not_divide_are_refused() {
                 "\"4 B\"",
             ],
         ),
+        (
+            &["memory.data=l1", "memory.l1.atomics=core", "memory.l1.load=5", "memory.l1.atomic_occupancy=5"],
+            &["memory.l1.atomic_occupancy", "from its load, 5 cycles", "write 6 or more"],
+        ),
         (&["memory.data=l1", "memory.l1.interleave=2 B"], &["memory.l1.interleave", "a word of 4 bytes"]),
         (
             &["memory.data=l1", "hpu.cycles.load=3", "memory.l1.load=2"],

@@ -106,6 +106,12 @@ impl Frequency {
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
+    /// The fewest cycles that take whole picoseconds, and how many: after them edges come as before.
+    pub const fn beat(self) -> (u64, Duration) {
+        let common = gcd(self.0, PS_PER_S);
+        (self.0 / common, Duration::from_ps(PS_PER_S / common))
+    }
+
     /// How many whole cycles begin in `d`: the largest k with `cycles(k) <= d`, 2^64 - 1 at most.
     pub fn cycles_in(self, d: Duration) -> u64 {
         if let Some(product) = d.ps().checked_mul(self.0) {
@@ -174,6 +180,10 @@ mod tests {
         assert_eq!(nfp.cycles(3), Duration::from_ps(5_000));
         for k in 0..100 {
             assert_eq!(nfp.cycles_in(nfp.cycles(k)), k);
+        }
+        for (clock, cycles, ps) in [(hpu, 1, 400), (nfp, 3, 5_000), (Frequency::from_hz(7), 7, PS_PER_S)] {
+            assert_eq!(clock.beat(), (cycles, Duration::from_ps(ps)));
+            assert_eq!(clock.cycles(cycles), Duration::from_ps(ps));
         }
     }
 }

@@ -371,14 +371,14 @@ _FEW_CYCLES = 0.05
 
 def foundation(rows: list[LineRateRow]) -> list[str]:
     """In words, which part of the answer rests on memory that no card has: one that never makes anybody wait."""
-    ideal = rows[0]["memory"]["ideal"]
+    ideal, cycles = rows[0]["memory"]["ideal"], rows[0]["memory"]["ideal_cycles"]
     if not ideal:
         return []
     counts = [row["memory"]["accesses"] - row["memory"]["shared_accesses"] for row in rows]
     sizes = [f"{fixed(count, 1)} at {row['packet_bytes']} B" for row, count in zip(rows, counts, strict=True)]
     pieces = ", ".join(ideal)
-    text = "Rests on ideal memory, which answers any number of processors at once, in the cycles of hpu.cycles: "
-    return [f"{text}{pieces} ([memory] in the spec). Accesses a packet that wait for nothing: {', '.join(sizes)}."]
+    text = f"Rests on ideal memory, which answers any number of processors at once, in the cycles of {cycles}: "
+    return [f"{text}{pieces} ([memory] in the spec). Accesses a packet outside contended levels: {', '.join(sizes)}."]
 
 
 def _at_most(row: LineRateRow) -> str:

@@ -527,16 +527,18 @@ class HandlerMemory(TypedDict):
     """The memory of handlers, over the whole run.
 
     Attributes:
-        ideal: Pieces of memory in no level: accesses cost what `hpu.cycles` has, and none waits for another.
+        ideal: Pieces of memory in no level, in which no access waits for another.
+        ideal_cycles: The section of the card's spec with the cycles of an access to them: `hpu.cycles`, or
+            `hpu.overlap` where instructions overlap.
         accesses: Accesses of handlers for a packet: loads, stores, atomic operations and commands.
-        shared_accesses: Of these, accesses to levels in which processors wait for one another; the rest waits for
-            nothing.
+        shared_accesses: Of these, accesses to levels in which processors wait for one another.
         levels: Levels in which they do.
         code_lines_filled: Lines for a packet that instruction caches were filled with.
         fetch_wait_cycles: Cycles for a packet that handlers waited for their code.
     """
 
     ideal: list[str]
+    ideal_cycles: str
     accesses: float
     shared_accesses: float
     levels: list[MemoryLevel]
@@ -603,7 +605,7 @@ class LineRateRow(TypedDict):
         buffer_packets_used: The most packets in the packet buffer at once.
         buffer_packets: Its capacity in packets.
         loads: The load of each resource at line rate.
-        locks: Words of memory that handlers have waited for, by the time they were held; the first few.
+        locks: Words of memory that handlers have waited for, by their loads; the first few.
         memory: The memory of handlers: what of it is shared, and who waits there.
         refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
             measured are in it.
@@ -726,10 +728,10 @@ class MemoryLevel(TypedDict):
 
     Attributes:
         level: The level, as the card's spec names it.
-        accesses: Accesses for a packet.
-        waited_cycles: Cycles for a packet that processors waited for banks, beside the latency.
+        accesses: Accesses for a packet, wherever their bytes lie.
+        waited_cycles: Cycles for a packet that they waited for banks, beside the latency.
         busiest: The bank that was busy longest, or the level's unit for atomic operations.
-        busiest_accesses: Its accesses for a packet.
+        busiest_accesses: Its accesses for a packet, lines of code among them.
         busiest_waited_cycles: Cycles for a packet that processors waited for it.
         load: Its load at line rate.
         most_packets_per_s: The most packets a second with any number of handler processors, by the time for which a

@@ -5,7 +5,7 @@ mod overlap;
 mod timings;
 
 pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
-pub(in crate::spin) use timings::Timings;
+pub(in crate::spin) use timings::{Timings, own_cycles};
 
 use crate::parts::transport::TransportSpec;
 use crate::sections::{NodeSpec, read_node};

@@ -4,18 +4,19 @@
 //! with such a level all cores run on one clock, and the cycles of core n begin 2 n ps after its edges.
 
 use crate::spin::Card;
+use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::refusals::place;
-use crate::spin::handlers::running::Running;
+use crate::spin::handlers::running::{ARGUMENTS, Running};
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map;
-use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, SpinSpec, Timings};
+use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, SpinSpec, Timings, own_cycles};
 use nicety_hpu::{AccessKind, Banks, Cache, OrderPoint, Served};
 use nicety_types::{Duration, Time};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Between the cycles of one core and those of the next, in picoseconds: rounding shifts each by less than two.
+/// Between the cycles of one core and those of the next, in picoseconds.
 const SKEW: u64 = 2;
 
 /// Most places in the code whose waits are told apart, and lines in a report.
@@ -41,13 +42,13 @@ pub struct WaitingLine {
 pub struct LevelUse {
     /// The level, as specs name it.
     pub level: &'static str,
-    /// Accesses of all cores.
+    /// Accesses of all cores by instructions and commands, wherever their bytes lie.
     pub accesses: u64,
-    /// Cycles that cores waited for it, beside its latency.
+    /// Cycles that they waited for it, beside its latency.
     pub waited_cycles: u64,
     /// The bank that was busy longest, or the level's unit for atomic operations, such as `bank 5 of l1 of cluster 2`.
     pub busiest: String,
-    /// Accesses of that bank.
+    /// Accesses of that bank, lines of code among them.
     pub busiest_accesses: u64,
     /// How long it was busy.
     pub busiest_busy: Duration,
@@ -59,6 +60,7 @@ pub struct LevelUse {
 
 /// Where an access goes.
 struct Reach<'s> {
+    piece: Piece,
     level: Level,
     spec: &'s LevelSpec,
     /// Which memory of the level: that of a cluster.
@@ -67,14 +69,24 @@ struct Reach<'s> {
     remote: bool,
 }
 
+/// A contended level.
+#[derive(Default)]
+struct Contended {
+    /// Its banks, by cluster; none before the first access.
+    banks: Vec<Banks>,
+    /// Accesses by instructions and commands, and the cycles that they waited.
+    accesses: u64,
+    waited: u64,
+}
+
 /// The memories of a card's cores.
 pub(in crate::spin) struct Levels {
     spec: Arc<SpinSpec>,
     pub(in crate::spin) timings: Timings,
     /// Whether any level is contended.
     pub(in crate::spin) shared: bool,
-    /// The banks of contended levels, by [`Level::ALL`], and by cluster.
-    banks: RefCell<[Vec<Banks>; 5]>,
+    /// The contended levels, by [`Level::ALL`].
+    contended: RefCell<[Contended; 5]>,
     /// Instruction caches, of clusters or of cores, where there are any.
     pub(in crate::spin) caches: RefCell<Vec<Cache>>,
     /// Waits by level, program and pc.
@@ -87,7 +99,7 @@ impl Levels {
         Levels {
             timings: Timings::of(&spec.hpu),
             shared: memories.is_shared(),
-            banks: RefCell::default(),
+            contended: RefCell::default(),
             caches: RefCell::new(caches(&spec.hpu)),
             waits: RefCell::default(),
             spec: spec.clone(),
@@ -102,16 +114,13 @@ impl Levels {
         &self.spec.hpu.memories
     }
 
-    /// When cycles of a core begin that becomes busy at `now`.
-    pub(in crate::spin) fn start(&self, core: usize, now: Time) -> Time {
-        if !self.shared {
-            return now;
-        }
+    /// The cycles of a core that becomes busy at `now`.
+    pub(in crate::spin) fn edges(&self, core: usize, now: Time) -> Edges {
         let clock = self.hpu().clock;
-        let cycle = clock.cycles_in(now.since(Time::ZERO));
-        let at = |cycle: u64| Time::ZERO + clock.cycles(cycle) + Duration::from_ps(SKEW * core as u64);
-        let start = at(cycle);
-        if start >= now { start } else { at(cycle + 1) }
+        match self.shared {
+            true => Edges::since(clock, Time::from_ps(SKEW * core as u64), now),
+            false => Edges::own(clock, now),
+        }
     }
 
     /// The instruction cache of a core.
@@ -137,8 +146,10 @@ impl Levels {
             return ready.saturating_sub(cycle);
         }
         let reach = self.reach(&running.attachment, core, line).filter(|reach| reach.spec.contended);
-        let waited =
-            reach.map_or(0, |reach| self.serve(&reach, cycle, spec.shape.line, AccessKind::Load).waited);
+        let waited = reach.map_or(0, |reach| {
+            let level = &mut self.contended.borrow_mut()[reach.level as usize];
+            self.serve(level, &reach, cycle, spec.shape.line, AccessKind::Load).waited
+        });
         let cycles = spec.fill + waited;
         cache.fill(cached, cycle + cycles);
         cycles
@@ -157,29 +168,35 @@ impl Levels {
             true => (0, core),
             false => (core / memories.cluster, core % memories.cluster),
         };
-        let slot = |size: u64| within as u64 * size.next_multiple_of(64);
-        // HPU memory comes first, and behind it what belongs to each core.
-        let packets = u64::from(hpu.memory).next_multiple_of(64);
-        let stacks = packets + (memories.cluster as u64 * self.spec.packet_payload.next_multiple_of(64));
-        let (piece, offset, own) = match address {
-            map::STACK.. => {
-                (Piece::Stack, stacks + slot(hpu.stack.into()) + u64::from(address - map::STACK), true)
-            }
-            map::CODE.. => (Piece::Constants, u64::from(address - map::CODE), true),
-            map::PACKET.. => (
-                Piece::Packet,
-                packets + slot(self.spec.packet_payload) + u64::from(address - map::PACKET),
-                true,
-            ),
-            map::STATE..map::ARGUMENTS => (Piece::State, u64::from(address - map::STATE), false),
-            map::MEMORY..map::STATE => {
-                let start = u64::from(attachment.program.data.start);
-                (Piece::Data, start + u64::from(address - map::MEMORY), false)
-            }
+        let (piece, base) = match address {
+            map::STACK.. => (Piece::Stack, map::STACK),
+            map::CODE.. => (Piece::Constants, map::CODE),
+            map::PACKET.. => (Piece::Packet, map::PACKET),
+            map::ARGUMENTS.. => (Piece::Arguments, map::ARGUMENTS),
+            map::STATE.. => (Piece::State, map::STATE),
+            map::MEMORY.. => (Piece::Data, map::MEMORY),
             _ => return None,
         };
         let level = memories.place(piece);
         let spec = memories.level(level)?;
+        // HPU memory comes first, and behind it what belongs to each core of those that share this memory.
+        let (number, cores) = match level {
+            Level::L1 => (within, memories.cluster),
+            _ => (core, hpu.cores),
+        };
+        let slots = |size: u64, cores: usize| cores as u64 * size.next_multiple_of(64);
+        let (payload, stack) = (self.spec.packet_payload, u64::from(hpu.stack));
+        let packets = || u64::from(hpu.memory).next_multiple_of(64);
+        let stacks = || packets() + slots(payload, cores);
+        let (start, own) = match piece {
+            Piece::State => (0, false),
+            Piece::Data => (u64::from(attachment.program.data.start), false),
+            Piece::Constants => (0, true),
+            Piece::Packet => (packets() + slots(payload, number), true),
+            Piece::Stack => (stacks() + slots(stack, number), true),
+            Piece::Arguments => (stacks() + slots(stack, cores) + slots(ARGUMENTS as u64, number), true),
+        };
+        let offset = start + u64::from(address - base);
         let (memory, offset) = match level {
             Level::L1 if own => (cluster, offset),
             // Each cluster has its part of HPU memory.
@@ -191,7 +208,7 @@ impl Levels {
             }
             _ => (0, offset),
         };
-        Some(Reach { level, spec, memory, offset, remote: level == Level::L1 && memory != cluster })
+        Some(Reach { piece, level, spec, memory, offset, remote: level == Level::L1 && memory != cluster })
     }
 
     /// An access of a core in its turn. Returns the cycles that it takes, if it is to a level with a timing of its own.
@@ -199,14 +216,15 @@ impl Levels {
         let Reach { level, spec, remote, .. } = *at;
         let remote = if remote { u64::from(spec.remote) } else { 0 };
         if !spec.contended {
-            let latency = match kind {
-                AccessKind::Load => spec.banks.load,
-                AccessKind::Store => spec.banks.store,
-                AccessKind::Atomic => spec.banks.atomic,
-            };
-            return u64::from(latency) + remote;
+            return u64::from(spec.banks.latency(kind)) + remote;
         }
-        let served = self.serve(at, Levels::cycle(running), bytes, kind);
+        let served = {
+            let contended = &mut self.contended.borrow_mut()[level as usize];
+            let served = self.serve(contended, at, Levels::cycle(running), bytes, kind);
+            contended.accesses += 1;
+            contended.waited += served.waited;
+            served
+        };
         running.shared_accesses += 1;
         running.memory_waits += served.waited;
         if served.waited > 0 {
@@ -221,9 +239,14 @@ impl Levels {
     }
 
     /// An access to a contended level.
-    fn serve(&self, at: &Reach<'_>, cycle: u64, bytes: u32, kind: AccessKind) -> Served {
-        let mut banks = self.banks.borrow_mut();
-        let banks = &mut banks[at.level as usize];
+    fn serve(
+        &self,
+        Contended { banks, .. }: &mut Contended,
+        at: &Reach<'_>,
+        cycle: u64,
+        bytes: u32,
+        kind: AccessKind,
+    ) -> Served {
         if banks.is_empty() {
             let clusters = self.hpu().cores / self.memories().cluster;
             let memories = if at.level == Level::L1 { clusters } else { 1 };
@@ -248,12 +271,13 @@ impl Levels {
 
     /// What each contended level has done so far.
     pub(in crate::spin) fn list(&self) -> Vec<LevelUse> {
-        let banks = self.banks.borrow();
-        let used = Level::ALL.into_iter().filter(|level| !banks[*level as usize].is_empty());
-        used.map(|level| self.level_use(level, &banks[level as usize])).collect()
+        let levels = self.contended.borrow();
+        let used = Level::ALL.into_iter().filter(|level| !levels[*level as usize].banks.is_empty());
+        used.map(|level| self.level_use(level, &levels[level as usize])).collect()
     }
 
-    fn level_use(&self, level: Level, memories: &[Banks]) -> LevelUse {
+    fn level_use(&self, level: Level, contended: &Contended) -> LevelUse {
+        let memories = &contended.banks;
         let clock = self.hpu().clock;
         let of_cluster = |number: usize| match memories.len() {
             1 => String::new(),
@@ -268,12 +292,8 @@ impl Levels {
                 .map(move |(bank, counters)| (Some(bank), cluster, counters))
                 .chain([unit])
         });
-        let (mut accesses, mut waited_cycles) = (0, 0);
         let mut most = None;
         for (bank, cluster, counters) in banks {
-            // An operation of the unit is an access to its bank, too.
-            accesses += if bank.is_some() { counters.accesses } else { 0 };
-            waited_cycles += counters.waited;
             let busiest = most.as_ref().map_or(0, |(.., most): &(_, _, nicety_hpu::BankCounters)| most.busy);
             if most.is_none() || counters.busy > busiest {
                 most = Some((bank, cluster, counters));
@@ -286,8 +306,8 @@ impl Levels {
         };
         LevelUse {
             level: name,
-            accesses,
-            waited_cycles,
+            accesses: contended.accesses,
+            waited_cycles: contended.waited,
             busiest: busiest_name,
             busiest_accesses: busiest.accesses,
             busiest_busy: clock.cycles(busiest.busy),
@@ -323,23 +343,22 @@ impl Card {
     /// A handler comes to an instruction that waits for its turn. Returns the cycles that it takes beside those that the
     /// instruction costs in a memory without contention.
     pub(in crate::spin) fn in_turn(&self, running: &mut Running, point: &OrderPoint) -> u64 {
-        if !self.levels.shared {
+        if !self.levels.timings.in_turn() {
             return 0;
         }
-        let costs = &self.spec.hpu.core.costs;
-        let (address, bytes, kind, cost) = match *point {
+        // LR is a load.
+        let (address, bytes, kind) = match *point {
             OrderPoint::Fence => return 0,
-            OrderPoint::Atomic { address, write: true } => (address, 4, AccessKind::Atomic, costs.atomic),
-            OrderPoint::Atomic { address, .. } => (address, 4, AccessKind::Load, costs.atomic),
-            OrderPoint::Memory { address, size, write: true } => {
-                (address, size, AccessKind::Store, costs.store)
-            }
-            OrderPoint::Memory { address, size, .. } => (address, size, AccessKind::Load, costs.load),
+            OrderPoint::Atomic { address, write: true } => (address, 4, AccessKind::Atomic),
+            OrderPoint::Atomic { address, .. } => (address, 4, AccessKind::Load),
+            OrderPoint::Memory { address, size, write: true } => (address, size, AccessKind::Store),
+            OrderPoint::Memory { address, size, .. } => (address, size, AccessKind::Load),
         };
         let reach = self.levels.reach(&running.attachment, running.thread.core, address);
-        // The slice itself adds the latency of a level without contention.
-        let Some(reach) = reach.filter(|reach| reach.spec.contended) else { return 0 };
-        self.levels.access(running, &reach, bytes, kind).saturating_sub(cost.into())
+        // The slice itself adds the latency of other pieces.
+        let Some(reach) = reach.filter(|reach| self.levels.timings.waits(reach.piece)) else { return 0 };
+        let cycles = self.levels.access(running, &reach, bytes, kind);
+        cycles - u64::from(own_cycles(&self.spec.hpu.core.costs, kind))
     }
 
     /// A command works atomically on 8 bytes of a handler's memory. Returns the cycles that it takes beside the command's

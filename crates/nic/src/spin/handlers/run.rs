@@ -3,7 +3,7 @@
 use crate::spin::Card;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::spin::handlers::fate::Run;
-use crate::spin::handlers::hpus::{Thread, ThreadState, cycles_until};
+use crate::spin::handlers::hpus::{Thread, ThreadState};
 use crate::spin::handlers::levels::PROGRAM_BITS;
 use crate::spin::handlers::outcome::Ended;
 use crate::spin::handlers::running::{RunMemory, Running, fill};
@@ -58,7 +58,7 @@ impl Card {
             message,
             attachment,
             memory: RunMemory::new(),
-            started: self.levels.start(thread.core, now),
+            edges: self.levels.edges(thread.core, now),
             since: now,
             path: run.path.clone(),
             busy: 0,
@@ -68,13 +68,13 @@ impl Card {
             memory_waits: 0,
             fetch_waits: 0,
         };
-        let started = running.started;
+        let started = running.edges.at(0);
         let (entry, arguments) = self.arguments(&mut run, &mut running.memory);
         let ended = self.execute(thread, &mut running, entry, arguments).await;
         self.contention.goes_on(running.number);
         running.path.advance(stages::HANDLER, self.sim.now());
         self.leave_core(&running);
-        let parked = running.started.since(started);
+        let parked = running.edges.at(0).since(started);
         self.record_run(&running, &run, [ready, now], parked, &ended);
         if let Some(packet) = &mut run.packet {
             packet.payload = running.memory.into_payload();
@@ -124,10 +124,9 @@ impl Card {
         running.since = self.sim.now();
         self.queued(thread.core, running.message, &mut running.path);
         // Its cycles do not advance meanwhile; `time` does.
-        let started = running.started + running.since.since(asked);
-        running.started = self.levels.start(thread.core, started);
-        let base = self.spec.hpu.clock.cycles_in(running.started.since(Time::ZERO));
-        thread.state.borrow_mut().context.set_time_base(base);
+        let started = running.edges.at(0) + running.since.since(asked);
+        running.edges = self.levels.edges(thread.core, started);
+        thread.state.borrow_mut().context.set_time_base(running.edges.card());
     }
 
     fn record_run(
@@ -150,7 +149,7 @@ impl Card {
                 start,
                 end,
                 parked,
-                cycles: cycles_until(self.spec.hpu.clock, running.started, end),
+                cycles: running.edges.until(end),
                 instructions: running.thread.state.borrow().context.instret(),
                 outcome: ended.name(),
             };
@@ -229,7 +228,7 @@ impl Card {
             state.context.call(image, entry, stack_top, &arguments, limit);
             state.context.set_cycle(spec.handler_start);
             // `time` runs on between handlers, `cycle` restarts with each.
-            state.context.set_time_base(spec.clock.cycles_in(running.started.since(Time::ZERO)));
+            state.context.set_time_base(running.edges.card());
         }
         let ended = loop {
             let exit = {
@@ -264,7 +263,7 @@ impl Card {
                 // Nothing happens when it returns: it waits once, until its end.
                 ahead = Some(cycle);
             } else {
-                self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+                self.sim.until(running.edges.at(cycle)).await;
             }
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
@@ -323,7 +322,7 @@ impl Card {
                     }
                     match answer {
                         Ok(result) => {
-                            let over = cycles_until(spec.clock, running.started, self.sim.now());
+                            let over = running.edges.until(self.sim.now());
                             let mut state = thread.state.borrow_mut();
                             if result != code::OK {
                                 self.refusals.count(&registers, result, image, state.context.pc());
@@ -358,10 +357,10 @@ impl Card {
             (_, ended) => ended,
         };
         application.reservations.borrow_mut().release(thread.core as u32);
-        let over = ahead.unwrap_or_else(|| cycles_until(spec.clock, running.started, self.sim.now()));
+        let over = ahead.unwrap_or_else(|| running.edges.until(self.sim.now()));
         stalled += over.saturating_sub(thread.state.borrow().context.cycle());
         let cycle = over + spec.handler_end;
-        self.sim.until(running.started + spec.clock.cycles(cycle)).await;
+        self.sim.until(running.edges.at(cycle)).await;
 
         let (instructions, accesses) = {
             let context = &thread.state.borrow().context;

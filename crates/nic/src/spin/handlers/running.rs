@@ -1,6 +1,7 @@
 //! A running handler: the context of its commands, and its memory.
 
 use crate::spin::handlers::hpus::Thread;
+use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::programs::application::Application;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::{Kind, map};
@@ -9,19 +10,22 @@ use nicety_hpu::{AddressSpace, Region};
 use nicety_types::{Buffer, MessageId, Path, Payload, Time};
 use std::rc::Rc;
 
+/// Bytes of a handler's arguments: the header of its message or packet.
+pub(in crate::spin) const ARGUMENTS: usize = 64;
+
 /// The memory of a run beside HPU memory.
 pub(in crate::spin) struct RunMemory {
     /// The real bytes of its packet, if there are any.
     pub(in crate::spin) packet: Option<Buffer>,
     /// A phantom payload: there are no bytes to map, and a handler that touches it is stopped.
     pub(in crate::spin) phantom: Option<Payload>,
-    pub(in crate::spin) arguments: [u8; 64],
+    pub(in crate::spin) arguments: [u8; ARGUMENTS],
 }
 
 impl RunMemory {
     /// Memory without a packet.
     pub(in crate::spin) const fn new() -> RunMemory {
-        RunMemory { packet: None, phantom: None, arguments: [0; 64] }
+        RunMemory { packet: None, phantom: None, arguments: [0; ARGUMENTS] }
     }
 
     /// Takes a packet's payload.
@@ -63,7 +67,7 @@ pub(in crate::spin) fn fill<'a>(
     push(Piece::Packet, Region::memory("the packet", map::PACKET, packet));
     push(Piece::Constants, Region::read_only("program memory", map::CODE, code));
     push(Piece::Data, Region::memory("the program's data", map::MEMORY, data));
-    space.push(Region::read_only("the header", map::ARGUMENTS, &run.arguments));
+    push(Piece::Arguments, Region::read_only("the header", map::ARGUMENTS, &run.arguments));
 }
 
 impl Running {
@@ -93,8 +97,8 @@ pub(in crate::spin) struct Running {
     pub(in crate::spin) message: MessageId,
     pub(in crate::spin) attachment: Rc<Attachment>,
     pub(in crate::spin) memory: RunMemory,
-    /// The start of its cycle 0, shifted by the times for which it was parked.
-    pub(in crate::spin) started: Time,
+    /// Its cycles, shifted by the times for which it was parked.
+    pub(in crate::spin) edges: Edges,
     /// Since when it has the core.
     pub(in crate::spin) since: Time,
     pub(in crate::spin) path: Path,

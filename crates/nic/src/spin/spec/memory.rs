@@ -47,11 +47,14 @@ pub enum Piece {
     Stack,
     /// The program itself, read as data.
     Constants,
+    /// What a handler is told of its message or packet.
+    Arguments,
 }
 
 impl Piece {
     /// All pieces, as specs list them.
-    pub const ALL: [Piece; 5] = [Piece::State, Piece::Data, Piece::Packet, Piece::Stack, Piece::Constants];
+    pub const ALL: [Piece; 6] =
+        [Piece::State, Piece::Data, Piece::Packet, Piece::Stack, Piece::Constants, Piece::Arguments];
 
     /// Its key in specs.
     pub const fn key(self) -> &'static str {
@@ -61,6 +64,7 @@ impl Piece {
             Piece::Packet => "packet",
             Piece::Stack => "stack",
             Piece::Constants => "constants",
+            Piece::Arguments => "arguments",
         }
     }
 }
@@ -82,7 +86,7 @@ pub struct MemorySpec {
     /// Cores that share an L1.
     pub cluster: usize,
     /// The level of each piece, by [`Piece::ALL`].
-    pub places: [Level; 5],
+    pub places: [Level; 6],
     /// The levels in use, by [`Level::ALL`].
     pub levels: [Option<LevelSpec>; 5],
     /// The instruction caches; without them fetching takes no time.
@@ -164,6 +168,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
             Piece::Packet => "the level that has packets",
             Piece::Stack => "the level that has stacks",
             Piece::Constants => "the level that has programs, for loads from them",
+            Piece::Arguments => "the level that has handlers' arguments, one header for each processor",
         };
         let name = s.choice_or(piece.key(), &names, Level::Ideal.name(), doc);
         Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Ideal)
@@ -257,7 +262,7 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
     let load = latency("load", of(costs.load), costs.load, "cycles of a load that waits for nothing");
     let store = latency("store", of(costs.store), costs.store, "cycles of a store that waits for nothing");
     if level == Level::Core {
-        let atomic = latency("atomic", of(costs.atomic), costs.atomic, ATOMIC);
+        let atomic = latency("atomic", load.max(of(costs.atomic)), costs.atomic, ATOMIC);
         return LevelSpec { contended: false, banks: BankTiming::one_bank(load, store, atomic), remote: 0 };
     }
     let contended = s.flag_or("contended", true, "accesses wait for one another");
@@ -290,11 +295,25 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
         _ => load.max(of(costs.atomic)),
     };
     let atomic = latency("atomic", at_once, costs.atomic, ATOMIC);
+    let (occupied, least) = match atomics {
+        AtomicsAt::Core => (load + occupancy, load + occupancy),
+        _ => (occupancy, 1),
+    };
     let atomic_occupancy = cycles(
         "atomic_occupancy",
-        occupancy,
+        occupied,
         "cycles for which an atomic operation occupies its bank, or the level's unit for them",
     );
+    if atomic_occupancy < least {
+        s.refuse(
+            "atomic_occupancy",
+            &format!(
+                "computed at the core, it occupies its bank from its load, {load} cycles, until its store has been served, \
+                 {occupancy}"
+            ),
+            &format!("write {least} or more, or leave it out"),
+        );
+    }
     let queue = s.count_or("queue", 0..=1024, 0, "stores that wait at a bank while their cores go on") as u32;
     let remote = match level {
         Level::L1 => s.count_or("remote", 0..=100_000, 0, "cycles more to another cluster's") as u32,

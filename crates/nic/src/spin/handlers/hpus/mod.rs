@@ -1,5 +1,6 @@
 //! The handler processors and their queue.
 
+pub(in crate::spin) mod edges;
 mod fair;
 
 use crate::spin::handlers::fate::Run;
@@ -9,7 +10,7 @@ use crate::spin::spec::{HpuSpec, Scheduling, SpinSpec};
 use fair::FairQueue;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};
-use nicety_types::{Frequency, MessageId, Path, Time};
+use nicety_types::{MessageId, Path, Time};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -313,11 +314,4 @@ impl Hpus {
             core.idle.set(true);
         }
     }
-}
-
-/// The first cycle that begins at `now` or later.
-pub(in crate::spin) fn cycles_until(clock: Frequency, started: Time, now: Time) -> u64 {
-    let elapsed = now.since(started);
-    let whole = clock.cycles_in(elapsed);
-    if clock.cycles(whole) == elapsed { whole } else { whole + 1 }
 }
