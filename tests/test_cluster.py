@@ -391,7 +391,12 @@ def test_numbers_that_do_not_fit() -> None:
             nicety.Cluster(2, "spin-discrete").run({0: program})
         return str(caught.value)
 
-    assert "tag is a whole number from 0 to 2^32 - 1" in failure(lambda h: h.send(h.alloc(8), to=1, tag=2**70))
+    assert "tag is a whole number from 0 to 2^63 - 1" in failure(lambda h: h.send(h.alloc(8), to=1, tag=2**70))
+    assert "tag is a whole number from 0 to 2^63 - 1" in failure(lambda h: h.recv(h.alloc(8), tag=2**63))
+    assert "ignore is a whole number from 0 to 2^63 - 1, not -1" in failure(
+        lambda h: h.recv(h.alloc(8), tag=1, ignore=-1)
+    )
+    assert "as in tag=0x500, ignore=0xff" in failure(lambda h: h.post_recv(h.alloc(8), ignore=1))
     assert "threshold is a whole number from 0 to 2^64 - 1, not -1" in failure(lambda h: h.portals.ct_wait(0, -1))
     assert "length_bytes is a whole number" in failure(lambda h: h.alloc(2**70))
     assert "compute(ns=inf)" in failure(lambda h: h.compute(ns=float("inf")))

@@ -54,6 +54,29 @@ def test_a_program_may_wait_for_its_receives_in_any_order() -> None:
     assert run.results[1] == [(1, 1), (2, 3), (2, 2)]
 
 
+@pytest.mark.parametrize("nic", ["spin-discrete", "nfp-4000", "qnix", "apenet-v5", "niagara2-niu"])
+def test_a_receive_may_ignore_bits_of_tags(nic: str) -> None:
+    async def sender(host: nicety.Host) -> None:
+        for tag in (2**63 - 1, 0x501, 0x502, 0x601):
+            await host.send(host.alloc(8), to=1, tag=tag)
+
+    async def receiver(host: nicety.Host) -> list[int]:
+        buffer = host.alloc(8)
+        second = await host.post_recv(buffer, source=0, tag=0x502, ignore=0x300)
+        received = [await host.recv(buffer, tag=0x5FF, ignore=0xFF), await second]
+        received += [await host.recv(buffer, tag=1, ignore=2**63 - 2), await host.recv(buffer)]
+        return [each.tag for each in received]
+
+    run = nicety.Cluster(2, nic).run({0: sender, 1: receiver})
+    assert run.results[1] == [0x501, 0x502, 2**63 - 1, 0x601]
+
+    async def waiting(host: nicety.Host) -> None:
+        await host.recv(host.alloc(8), source=0, tag=0x500, ignore=0xFF)
+
+    with pytest.raises(nicety.Deadlock, match="a message from rank 0, tag 0x500 but for the bits 0xff"):
+        nicety.Cluster(2, nic).run({1: waiting})
+
+
 def test_an_unawaited_receive_is_no_deadlock() -> None:
     async def main(host: nicety.Host) -> None:
         await host.post_recv(host.alloc(8))

@@ -38,7 +38,7 @@
 
 enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3, FRAME_ABANDONED = 4 };
 
-/* Words of an envelope: its kind, and in a CTS the lane and the length of the message. */
+/* Words of an envelope: its kind, and in a CTS the lane (in a message, a part of its tag) and the length of the message. */
 enum { WORD_KIND = 1, WORD_BYTES = 3, WORD_LANE = 5, KIND_CTS = 3 };
 
 /* The head of every frame; an envelope has its bytes behind the first word. */

@@ -13,9 +13,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-const PING: u32 = 1;
-const PONG: u32 = 2;
-const DATA: u32 = 3;
+const PING: u64 = 1;
+const PONG: u64 = 2;
+const DATA: u64 = 3;
 /// Receives posted ahead of their pings.
 const AHEAD: u64 = 2;
 
@@ -40,7 +40,7 @@ impl Messages {
         self.mode.how()
     }
 
-    async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
+    async fn send(&self, buffer: &Buffer, to: u32, tag: u64) -> Result<(), Error> {
         match self.how() {
             Some(how) => self.host.vni()?.send(buffer, to, tag, how).await,
             None => self.host.send(buffer, to, tag).await,
@@ -48,7 +48,7 @@ impl Messages {
     }
 
     /// Posts a send; none if the design's sends are complete when they return.
-    async fn post_send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<Option<Operation>, Error> {
+    async fn post_send(&self, buffer: &Buffer, to: u32, tag: u64) -> Result<Option<Operation>, Error> {
         let Ok(vni) = self.host.vni() else {
             self.send(buffer, to, tag).await?;
             return Ok(None);
@@ -57,7 +57,7 @@ impl Messages {
         Ok(Some(vni.post_send(buffer, to, tag, how).await?))
     }
 
-    async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u32) -> Result<PendingRecv, Error> {
+    async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u64) -> Result<PendingRecv, Error> {
         // Receives do not use programmed I/O; the mode differs from dma only in the direction to the card.
         match self.how() {
             Some(How::Pio) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), How::Pool).await,

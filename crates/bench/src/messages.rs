@@ -12,9 +12,9 @@ use nicety_kernel::Rng;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-const PING: u32 = 1;
-const PONG: u32 = 2;
-const DATA: u32 = 3;
+const PING: u64 = 1;
+const PONG: u64 = 2;
+const DATA: u64 = 3;
 /// Threads that send a window.
 const SENDERS: u64 = 64;
 

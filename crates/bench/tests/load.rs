@@ -213,9 +213,9 @@ fn ring(noise: Option<&str>, shards: usize) -> (Run, Vec<Time>) {
                 if host.rank() == round % 4 {
                     // Long enough for the receive to be posted in spite of noise.
                     host.compute(Duration::from_us(20)).await;
-                    host.send(&out, (host.rank() + 1) % 4, round).await?;
+                    host.send(&out, (host.rank() + 1) % 4, round.into()).await?;
                 } else if host.rank() == (round + 1) % 4 {
-                    host.recv(&back, None, Some(round)).await?;
+                    host.recv(&back, None, Some(round.into())).await?;
                 }
             }
             host.compute(Duration::from_us(100)).await;

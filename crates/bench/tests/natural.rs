@@ -93,7 +93,7 @@ fn a_program_runs_unchanged_on_every_card() {
                         let buffer = host.alloc(size + 1)?;
                         posted.push((
                             tag,
-                            host.post_recv(&buffer, Some(left), Some(tag as u32)).await?,
+                            host.post_recv(&buffer, Some(left), Some(tag as u64)).await?,
                             buffer,
                         ));
                     }
@@ -101,11 +101,11 @@ fn a_program_runs_unchanged_on_every_card() {
                     for (tag, &size) in sizes.iter().enumerate() {
                         let buffer = host.alloc(size)?;
                         buffer.write(0, &vec![tag as u8 + 1; size as usize]);
-                        host.send(&buffer, right, tag as u32).await?;
+                        host.send(&buffer, right, tag as u64).await?;
                     }
                     for (tag, pending, buffer) in posted {
                         let received = host.received(pending).await?;
-                        let expected = (left, tag as u32, sizes[tag]);
+                        let expected = (left, tag as u64, sizes[tag]);
                         assert_eq!((received.source, received.tag, received.length), expected);
                         let bytes = buffer.read(0, sizes[tag] + 1);
                         let (message, behind) = bytes.split_at(sizes[tag] as usize);

@@ -43,7 +43,7 @@ fn a_program_sends_and_receives_whatever_comes_first() {
         cluster.program(rank, move |host| async move {
             let buffer = host.alloc(10_000)?;
             buffer.write(0, &[rank as u8; 10_000]);
-            host.send(&buffer, 0, rank).await?;
+            host.send(&buffer, 0, rank.into()).await?;
             host.send(&buffer.slice(0, 5)?, 0, 7).await
         });
     }
@@ -52,7 +52,7 @@ fn a_program_sends_and_receives_whatever_comes_first() {
         // Long after both have arrived, and in reverse order.
         host.compute(nicety::Duration::from_us(50)).await;
         for rank in [2, 1] {
-            let received = host.recv(&buffer, None, Some(rank)).await?;
+            let received = host.recv(&buffer, None, Some(rank.into())).await?;
             assert_eq!((received.source, received.length), (rank, 10_000));
             assert_eq!(buffer.read(0, 10_000), [rank as u8; 10_000]);
             assert_eq!(host.recv(&buffer, Some(rank), None).await?.length, 5);

@@ -28,7 +28,9 @@ pub use design::{
     Card, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat, WrongDesign, designs, read, register,
     stages,
 };
-pub use messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+pub use messages::{
+    Arrival, Caller, Calling, LARGEST_TAG, Outgoing, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
+};
 pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand};
 pub use sections::{NodeSpec, read_bus, read_node};
 pub use spin::SpinSpec;

@@ -1,5 +1,6 @@
 //! Messages between ranks, as a host's `send` and `recv` hand them to a card of any design.
 
+use crate::CardError;
 use nicety_host::Cpus;
 use nicety_kernel::Sim;
 use nicety_types::{Path, Recorder, Resource, Time};
@@ -48,13 +49,70 @@ impl Caller<'_> {
     }
 }
 
+/// Bits of a tag. One bit of 64 is left to libraries that match short and long messages apart.
+pub const TAG_BITS: u32 = 63;
+
+/// The largest tag.
+pub const LARGEST_TAG: u64 = (1 << TAG_BITS) - 1;
+
+/// Checks that a tag is none too large for messages.
+///
+/// # Errors
+/// When it has more than [`TAG_BITS`] bits.
+pub fn check_tag(tag: u64) -> Result<(), CardError> {
+    if tag <= LARGEST_TAG {
+        return Ok(());
+    }
+    let text = format!("tag {tag} is too large: tags of messages have {TAG_BITS} bits, 0 to {LARGEST_TAG}");
+    Err(CardError::Input(text))
+}
+
+/// The tags that a receive takes: those that have its bits, apart from ignored ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tags {
+    /// The bits of the tag.
+    pub bits: u64,
+    /// The bits that are not compared: one means ignored.
+    pub ignore: u64,
+}
+
+impl Tags {
+    /// All tags.
+    pub const ANY: Tags = Tags { bits: 0, ignore: !0 };
+
+    /// One tag.
+    pub const fn exactly(tag: u64) -> Tags {
+        Tags { bits: tag, ignore: 0 }
+    }
+
+    /// One tag, or any if none.
+    pub fn exactly_or_any(tag: Option<u64>) -> Tags {
+        tag.map_or(Tags::ANY, Tags::exactly)
+    }
+
+    /// Whether a tag is one of them.
+    pub const fn has(self, tag: u64) -> bool {
+        (tag ^ self.bits) & !self.ignore == 0
+    }
+
+    /// What a receive waits for, as 'tag 5'.
+    pub fn what(self) -> String {
+        let Tags { bits, ignore } = self;
+        match ignore & LARGEST_TAG {
+            0 => format!("tag {bits}"),
+            LARGEST_TAG => "any tag".to_owned(),
+            ignore => format!("tag {bits:#x} but for the bits {ignore:#x}"),
+        }
+    }
+}
+
 /// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// The destination rank; the host has checked it.
     pub to: u32,
-    /// Its tag.
-    pub tag: u32,
+    /// Its tag, which the host has [checked](check_tag).
+    pub tag: u64,
     /// Its address in host memory.
     pub address: u64,
     /// Its length in bytes.
@@ -66,8 +124,8 @@ pub struct Outgoing {
 pub struct Wanted {
     /// The source rank, which the host has checked; any if none.
     pub source: Option<u32>,
-    /// The tag; any if none.
-    pub tag: Option<u32>,
+    /// The tags; the host has [checked](check_tag) their bits.
+    pub tags: Tags,
     /// The address of its buffer in host memory.
     pub address: u64,
     /// Size of the buffer in bytes.
@@ -76,15 +134,14 @@ pub struct Wanted {
 
 impl Wanted {
     /// Whether it takes a message from this rank with this tag.
-    pub fn takes(&self, source: u32, tag: u32) -> bool {
-        self.source.is_none_or(|wanted| wanted == source) && self.tag.is_none_or(|wanted| wanted == tag)
+    pub fn takes(&self, source: u32, tag: u64) -> bool {
+        self.source.is_none_or(|wanted| wanted == source) && self.tags.has(tag)
     }
 
     /// The object of 'waits for', for deadlock hints.
     pub fn what(&self) -> String {
         let from = self.source.map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
-        let tagged = self.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
-        format!("a message from {from}, {tagged}")
+        format!("a message from {from}, {}", self.tags.what())
     }
 }
 
@@ -94,7 +151,7 @@ pub struct Arrival {
     /// The rank that sent it.
     pub source: u32,
     /// Its tag.
-    pub tag: u32,
+    pub tag: u64,
     /// Its length in bytes as sent.
     pub bytes: u64,
     /// Size of the buffer in bytes; the message was cut beyond it.

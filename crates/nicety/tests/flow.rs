@@ -6,7 +6,7 @@ use nicety::spin::Report;
 use nicety::{Cluster, ClusterConfig, Error, Host, Place, Run, cards, flow};
 
 /// Messages of each of the other ranks to rank 0.
-const MESSAGES: u32 = 6;
+const MESSAGES: u64 = 6;
 
 /// Each of the other ranks sends messages of so many bytes to rank 0, which waits for all of them.
 async fn incast(host: Host, bytes: u64) -> Result<(), Error> {

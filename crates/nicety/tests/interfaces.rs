@@ -32,7 +32,7 @@ fn send_and_recv_work_with_receives_before_and_after() {
             host.barrier().await;
             for (tag, &size) in (0..).zip(&sizes) {
                 let buffer = host.alloc(size)?;
-                buffer.write(0, &bytes(u64::from(rank * 10 + tag), size));
+                buffer.write(0, &bytes(u64::from(rank * 10) + tag, size));
                 host.send(&buffer, to, tag).await?;
                 buffer.write(0, &vec![0; size as usize]);
             }
@@ -44,7 +44,7 @@ fn send_and_recv_work_with_receives_before_and_after() {
             for (tag, pending, room) in posted {
                 let received = host.received(pending).await?;
                 assert_eq!((received.source, received.tag, received.length), (from, tag, room.len()));
-                assert_eq!(room.read(0, room.len()), bytes(u64::from(from * 10 + tag), room.len()));
+                assert_eq!(room.read(0, room.len()), bytes(u64::from(from * 10) + tag, room.len()));
             }
             Ok(())
         });

@@ -5,6 +5,7 @@ mod faults;
 mod flow;
 mod interfaces;
 mod itself;
+mod matching;
 mod messages;
 mod mixed;
 mod peers;

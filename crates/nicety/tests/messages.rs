@@ -243,11 +243,11 @@ fn a_posted_receive_makes_progress_whatever_its_program_does() {
 }
 
 /// `count` messages of `len` bytes before the first receive.
-fn flood(overrides: &[&str], count: u32, len: u64) -> Result<Run, Error> {
+fn flood(overrides: &[&str], count: u64, len: u64) -> Result<Run, Error> {
     run("spin-discrete", overrides, 2, |host| async move {
         if host.rank() == 0 {
             for i in 0..count {
-                host.send(&filled(&host, len, i.into())?, 1, i).await?;
+                host.send(&filled(&host, len, i)?, 1, i).await?;
             }
             return Ok(());
         }
@@ -255,7 +255,7 @@ fn flood(overrides: &[&str], count: u32, len: u64) -> Result<Run, Error> {
         let into = host.alloc(len)?;
         for i in (0..count).rev() {
             host.recv(&into, None, Some(i)).await?;
-            assert!(into.read(0, len) == bytes(len, i.into()), "message {i}");
+            assert!(into.read(0, len) == bytes(len, i), "message {i}");
         }
         Ok(())
     })
@@ -288,7 +288,7 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     assert!(text.contains("messages.buffers") && text.contains("host.memory"), "{text}");
     // It is lost, whether a program waits for it or not.
     let ran = run("spin-discrete", &["limits.unexpected_headers=1"], 2, |host| async move {
-        for tag in 0..2 * (1 - host.rank()) {
+        for tag in 0..2 * (1 - u64::from(host.rank())) {
             host.send(&host.alloc(8)?, 1, tag).await?;
         }
         Ok(())
@@ -298,7 +298,7 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
         for round in 0..10 {
             if host.rank() == 0 {
                 for tag in 0..12 {
-                    host.send(&filled(&host, 60, round + u64::from(tag))?, 1, tag).await?;
+                    host.send(&filled(&host, 60, round + tag)?, 1, tag).await?;
                 }
             }
             host.barrier().await;
@@ -307,7 +307,7 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
                 for tag in (0..12).rev() {
                     let into = host.alloc(60)?;
                     host.recv(&into, Some(0), Some(tag)).await?;
-                    assert!(into.read(0, 60) == bytes(60, round + u64::from(tag)));
+                    assert!(into.read(0, 60) == bytes(60, round + tag));
                 }
             }
             host.barrier().await;
@@ -372,7 +372,7 @@ const RANKS: u32 = 3;
 struct Sent {
     from: u32,
     to: u32,
-    tag: u32,
+    tag: u64,
     len: u64,
     /// Before the send and before the receive, in nanoseconds.
     pauses: (u64, u64),
@@ -410,7 +410,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             let len =
                 prop::sample::select(vec![0, 1, 8, eager.saturating_sub(1), eager, eager + 1, buffer, 5000]);
             let pause = || prop_oneof![Just(0u64), 0..3000u64, Just(20_000u64)];
-            let message = (0..RANKS, 0..RANKS, 0..3u32, len, (pause(), pause()))
+            let message = (0..RANKS, 0..RANKS, 0..3u64, len, (pause(), pause()))
                 .prop_map(|(from, to, tag, len, pauses)| Sent { from, to, tag, len, pauses });
             prop::collection::vec(message, 1..25).prop_map(move |messages| Traffic {
                 messages,

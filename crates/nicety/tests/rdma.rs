@@ -139,7 +139,7 @@ fn many_hosts_send_to_one_and_none_is_lost() {
             for tag in 0..20 {
                 let len = [8, 64, 65, 0][tag as usize % 4];
                 let from = host.alloc(len)?;
-                from.write(0, &bytes(len, u64::from(host.rank() * 100 + tag)));
+                from.write(0, &bytes(len, u64::from(host.rank() * 100) + tag));
                 host.send(&from, 0, tag).await?;
             }
             return Ok(());
@@ -148,7 +148,7 @@ fn many_hosts_send_to_one_and_none_is_lost() {
             for rank in (1..ranks).rev() {
                 let into = host.alloc(65)?;
                 let received = host.recv(&into, Some(rank), Some(tag)).await?;
-                assert!(into.read(0, received.length) == bytes(received.length, u64::from(rank * 100 + tag)));
+                assert!(into.read(0, received.length) == bytes(received.length, u64::from(rank * 100) + tag));
             }
         }
         Ok(())

@@ -179,23 +179,41 @@ class Host:
 
         A message waits for its receive. A long one may wait at its sender; `send` ends after `recv` has begun then.
 
+        Args:
+            buffer: the message.
+            to: the rank.
+            tag: a number of 63 bits.
+
         Raises:
-            InputError: where there is no such rank.
+            InputError: where there is no such rank, or the tag is too large.
         """
         return self._messages.send(buffer, to, tag)
 
-    def recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[Received]:
+    def recv(
+        self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY, ignore: int = 0
+    ) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
         A message that came before waits for it. One that finds its receive there takes less time: `post_recv`.
 
+        Args:
+            buffer: memory for the message.
+            source: the rank it comes from.
+            tag: its tag, a number of 63 bits.
+            ignore: bits of the tag that are not compared: a message fits where `(its_tag ^ tag) & ~ignore` is 0. So a
+                tag may have parts, as a kind above and a number in its lower byte; this takes any number of kind 5:
+
+                    received = await host.recv(buffer, tag=0x500, ignore=0xFF)
+
         Raises:
-            InputError: where there is no such rank.
+            InputError: where there is no such rank, the tag is too large, or bits are ignored and there is no tag.
             RunError: where the message is longer than the buffer, or one was lost for want of room to wait in.
         """
-        return self._messages.recv(buffer, source, tag, Received)
+        return self._messages.recv(buffer, source, tag, ignore, Received)
 
-    def post_recv(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Awaitable[PendingRecv]:
+    def post_recv(
+        self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY, ignore: int = 0
+    ) -> Awaitable[PendingRecv]:
         """Post a receive, and do not wait for its message: `received = await pending` does that later.
 
         So a receive can be there before its message comes, which saves a copy or a way to the sender and back: post it,
@@ -207,10 +225,12 @@ class Host:
             await host.send(out, to=right)
             received = await pending
 
+        `source`, `tag` and `ignore` say which messages fit, as with `recv`.
+
         Raises:
-            InputError: where there is no such rank.
+            InputError: as `recv`.
         """
-        return self._messages.post_recv(buffer, source, tag, self._pending)
+        return self._messages.post_recv(buffer, source, tag, ignore, self._pending)
 
     def _pending(self, posted: int) -> PendingRecv:
         return PendingRecv(self._messages, self.rank, posted)

@@ -13,6 +13,7 @@ from typing import Any, SupportsIndex, cast
 from nicety.errors import InputError
 
 U32 = 2**32 - 1
+U63 = 2**63 - 1
 U64 = 2**64 - 1
 
 Numbers = int | Iterable[int]
@@ -62,7 +63,7 @@ def picoseconds(ns: float, name: str) -> int:
 
 def shown(most: int) -> str:
     """The end of a range of numbers in a message."""
-    return {U32: "2^32 - 1", U64: "2^64 - 1"}.get(most, str(most))
+    return {U32: "2^32 - 1", U63: "2^63 - 1", U64: "2^64 - 1"}.get(most, str(most))
 
 
 def one_of(values: Sequence[str]) -> str:

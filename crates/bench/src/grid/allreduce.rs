@@ -22,7 +22,7 @@ struct Rank {
     /// Takes a part that is to be added.
     arriving: Buffer,
     /// The messages sent so far in an iteration.
-    messages: u32,
+    messages: u64,
     /// Bytes sent so far in an iteration.
     sent: u64,
 }

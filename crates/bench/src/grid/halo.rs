@@ -92,8 +92,8 @@ async fn run(host: Host, faces: Vec<Face>, rounds: Rc<RefCell<Rounds>>) -> Resul
 }
 
 /// The message of a face in an iteration.
-fn tag(round: u64, face: usize) -> u32 {
-    round as u32 * 6 + face as u32
+fn tag(round: u64, face: usize) -> u64 {
+    round * 6 + face as u64
 }
 
 fn sums<'v>(a: &'v [u64], b: &'v [u64], c: &'v [u64]) -> impl Iterator<Item = u64> + 'v {

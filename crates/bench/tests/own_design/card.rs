@@ -140,7 +140,7 @@ impl RingsCard {
             let fetched = flight.landed();
             self.sim.until(fetched.at()).await;
             let turn = self.port.turn(Flight::resting(fetched.clone())).await;
-            let header: Repr = [id.source.0.into(), id.sequence, offset, tag.into(), bytes];
+            let header: Repr = [id.source.0.into(), id.sequence, offset, tag, bytes];
             let packet = Packet {
                 label: Label { destination: NodeId(to), message: id, offset },
                 channel: Channel::Data(0),
@@ -157,7 +157,7 @@ impl RingsCard {
 
     /// The library takes the packets of the oldest message that matches from the ring, and copies them.
     async fn take(&self, caller: Caller<'_>, wanted: Wanted) -> Result<Arrival, CardError> {
-        let fits = |found: &Received| wanted.takes(found.1.source.0, found.2[3] as u32);
+        let fits = |found: &Received| wanted.takes(found.1.source.0, found.2[3]);
         let (mut taken, mut copied) = (None, 0);
         loop {
             let next = |found: &Received| taken.map_or_else(|| fits(found), |id| found.1 == id);
@@ -176,7 +176,7 @@ impl RingsCard {
             if offset + packet.payload.len() == bytes {
                 self.recorder.message_completed(message, &path, "received");
                 self.recorder.message_noticed(message, self.sim.now());
-                return Ok(Arrival { source: message.source.0, tag: tag as u32, bytes, room: wanted.room });
+                return Ok(Arrival { source: message.source.0, tag, bytes, room: wanted.room });
             }
         }
     }

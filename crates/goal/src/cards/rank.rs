@@ -264,12 +264,12 @@ impl Running {
     }
 
     async fn send(&self, host: &Host, op: Op) -> Result<(), Error> {
-        host.send(&self.out.slice(0, op.size)?, op.peer, op.tag).await
+        host.send(&self.out.slice(0, op.size)?, op.peer, op.tag.into()).await
     }
 
     async fn post(self: &Rc<Running>, host: &Host, op: Op) -> Result<PendingRecv, Error> {
         let named = |value: u32| (value != ANY).then_some(value);
-        let posted = host.post_recv(&self.room(&op)?, named(op.peer), named(op.tag)).await?;
+        let posted = host.post_recv(&self.room(&op)?, named(op.peer), named(op.tag).map(u64::from)).await?;
         self.posted(host);
         Ok(posted)
     }
@@ -284,7 +284,7 @@ impl Running {
     ) -> Result<Option<Later>, Error> {
         let received = host.received(posted).await.map_err(|error| error.inside(&named(number, &op)))?;
         if op.peer == ANY || op.tag == ANY {
-            self.taken.borrow_mut().insert(number, (received.source, received.tag));
+            self.taken.borrow_mut().insert(number, (received.source, received.tag as u32));
         }
         self.completed(number, op, &host);
         Ok(None)

@@ -204,10 +204,10 @@ impl design::Card for ProcessTable {
         caller: Caller<'c>,
         wanted: Wanted,
     ) -> Calling<'c, Result<PostedReceive, CardError>> {
-        let Wanted { source, tag, address, room } = wanted;
+        let Wanted { source, tags, address, room } = wanted;
         Box::pin(async move {
             let (messenger, path) = (self.messenger(source)?, caller.path.borrow().clone());
-            let posted = messenger.post(&path, source, tag, address, room)?;
+            let posted = messenger.post(&path, source, tags, address, room)?;
             Ok(PostedReceive::new(posted))
         })
     }

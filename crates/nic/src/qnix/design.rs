@@ -92,7 +92,7 @@ impl Node {
     ) -> Result<Operation, CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         let to = Endpoint { node: NodeId(to), vni: self.own };
-        let (process, send) = (self.process(OWN_PROCESS), Send { address, bytes, to, tag: tag.into(), how });
+        let (process, send) = (self.process(OWN_PROCESS), Send { address, bytes, to, tag, how });
         let post = async |path: &mut _| process.send(self.own, send, path).await;
         Ok(caller.timed("post a send", post).await?)
     }
@@ -126,9 +126,9 @@ impl Node {
         wanted: Wanted,
         how: How,
     ) -> Result<PostedReceive, CardError> {
-        let Wanted { source, tag, address, room } = wanted;
+        let Wanted { source, tags, address, room } = wanted;
         let from = source.map(|rank| Endpoint { node: NodeId(rank), vni: self.own });
-        let receive = Receive { address, bytes: room, from, tag: tag.map(u64::from), how };
+        let receive = Receive { address, bytes: room, from, tags, how };
         let process = self.process(OWN_PROCESS);
         let post = async |path: &mut _| process.receive(self.own, receive, path).await;
         let operation = caller.timed("post a receive", post).await?;
@@ -254,7 +254,7 @@ impl design::Card for Node {
         Box::pin(async move {
             let completed = self.completed(caller, operation, "wait for a receive");
             let Completed { peer, tag, bytes, .. } = describe(move || wanted.what(), completed).await?;
-            Ok(Arrival { source: peer.node.0, tag: tag as u32, bytes, room: wanted.room })
+            Ok(Arrival { source: peer.node.0, tag, bytes, room: wanted.room })
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A virtual network interface on the card: its commands, its packets for the link, and its messages with and without
 //! receives.
 
+use crate::messages::Tags;
 use crate::parts::Matching;
 use crate::qnix::Endpoint;
 use crate::qnix::wire::Repr;
@@ -56,8 +57,7 @@ pub(super) struct ReceiveCommand {
     pub(super) operation: u64,
     /// The sender; any if none.
     pub(super) from: Option<Endpoint>,
-    /// The tag; any if none.
-    pub(super) tag: Option<u64>,
+    pub(super) tags: Tags,
     pub(super) address: u64,
     pub(super) room: u64,
     pub(super) path: Path,
@@ -65,7 +65,7 @@ pub(super) struct ReceiveCommand {
 
 impl ReceiveCommand {
     pub(super) fn takes(&self, from: Endpoint, tag: u64) -> bool {
-        self.from.is_none_or(|wanted| wanted == from) && self.tag.is_none_or(|wanted| wanted == tag)
+        self.from.is_none_or(|wanted| wanted == from) && self.tags.has(tag)
     }
 }
 

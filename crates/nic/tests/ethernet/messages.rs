@@ -2,13 +2,13 @@
 
 use super::support::{Rig, User, at, pattern};
 use nicety_kernel::{Either, race};
-use nicety_nic::{Arrival, Caller, Card, CardError, Outgoing, Wanted};
+use nicety_nic::{Arrival, Caller, Card, CardError, Outgoing, Tags, Wanted};
 use nicety_types::{Duration, Path, Recorder};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 impl User {
-    async fn message(&self, to: u32, tag: u32, bytes: &[u8]) {
+    async fn message(&self, to: u32, tag: u64, bytes: &[u8]) {
         let memory = self.memory.allocate(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);
         let outgoing = Outgoing { to, tag, address: memory.address(), bytes: bytes.len() as u64 };
@@ -17,9 +17,9 @@ impl User {
         card.send(self.caller(&path, &recorder), outgoing).await.unwrap();
     }
 
-    async fn receive(&self, tag: u32, room: u64) -> Result<(Arrival, Vec<u8>), CardError> {
+    async fn receive(&self, tag: u64, room: u64) -> Result<(Arrival, Vec<u8>), CardError> {
         let memory = self.memory.allocate(room).unwrap();
-        let wanted = Wanted { source: None, tag: Some(tag), address: memory.address(), room };
+        let wanted = Wanted { source: None, tags: Tags::exactly(tag), address: memory.address(), room };
         let (path, recorder) = (RefCell::new(Path::from(self.sim.now())), Recorder::off());
         let card: Rc<dyn Card> = self.node.clone();
         let posted = card.clone().post_receive(self.caller(&path, &recorder), wanted).await?;
@@ -65,7 +65,7 @@ fn a_wait_that_is_given_up_leaves_messages_whole() {
         let mut rig = Rig::new("niagara2-neptune", 2, &[]);
         rig.program(0, async |user| {
             for n in 0..4 {
-                user.message(1, n, &pattern(60_000, n.into())).await;
+                user.message(1, n, &pattern(60_000, n)).await;
             }
         });
         rig.program(1, async move |user| {
@@ -75,7 +75,7 @@ fn a_wait_that_is_given_up_leaves_messages_whole() {
             for n in 1..4 {
                 let (arrival, bytes) = user.receive(n, 60_000).await.unwrap();
                 assert_eq!((arrival.source, arrival.tag), (0, n));
-                assert!(bytes == pattern(60_000, n.into()), "{us} us, message {n}, {given_up}");
+                assert!(bytes == pattern(60_000, n), "{us} us, message {n}, {given_up}");
             }
         });
         rig.run();
@@ -92,7 +92,7 @@ fn other_bytes_at_the_port_of_messages_are_told() {
             let socket = user.connected(1, 1).await;
             user.send(socket, &sent).await.unwrap();
         });
-        let is_huge = bytes[12] == 0xff;
+        let is_huge = bytes[16] == 0xff;
         rig.program(1, async move |user| {
             let error = user.receive(9, 100).await.unwrap_err();
             assert_eq!(error.to_string(), "recv: the bytes of a connection from rank 0 are no message");
@@ -108,7 +108,7 @@ fn other_bytes_at_the_port_of_messages_are_told() {
 
 /// A header of a rank, of so many bytes.
 fn forged(rank: u32, bytes: u64) -> Vec<u8> {
-    [&b"nice"[..], &rank.to_be_bytes(), &9u32.to_be_bytes()[..], &bytes.to_be_bytes(), &[0; 8]].concat()
+    [&b"nice"[..], &rank.to_be_bytes(), &9u64.to_be_bytes(), &bytes.to_be_bytes()[2..], &[0; 6]].concat()
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn a_connection_is_made_once_for_each_pair() {
         rig.program(rank, async move |user| {
             for _ in 0..5 {
                 for to in (0..3).filter(|&to| to != rank) {
-                    user.message(to, rank, &pattern(100, 0)).await;
+                    user.message(to, rank.into(), &pattern(100, 0)).await;
                 }
                 for from in (0..3).filter(|&from| from != rank) {
-                    assert_eq!(user.receive(from, 100).await.unwrap().1, pattern(100, 0));
+                    assert_eq!(user.receive(from.into(), 100).await.unwrap().1, pattern(100, 0));
                 }
             }
             assert_eq!(at(rank, 0).port(), 0);

@@ -4,6 +4,7 @@ use crate::support::PathCell;
 use nicety_fabric::{NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
+use nicety_nic::Tags;
 use nicety_nic::qnix::{
     Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send,
 };
@@ -139,7 +140,8 @@ impl User {
         tag: Option<u64>,
         how: How,
     ) -> Result<Operation, QnixError> {
-        let receive = Receive { address: buffer.0, bytes: buffer.1, from, tag, how };
+        let tags = Tags::exactly_or_any(tag);
+        let receive = Receive { address: buffer.0, bytes: buffer.1, from, tags, how };
         self.timed(async |path| self.process.receive(self.vni.get(), receive, path).await).await
     }
 

@@ -3,7 +3,7 @@
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::Sim;
-use nicety_nic::{Arrival, Caller, Card, CardError, CardSpec, Log, Outgoing, Seat, Wanted};
+use nicety_nic::{Arrival, Caller, Card, CardError, CardSpec, Log, Outgoing, Seat, Tags, Wanted};
 use nicety_types::{Path, Recorder};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -55,7 +55,7 @@ impl Host {
         &self,
         buffer: &Allocation,
         to: u32,
-        tag: u32,
+        tag: u64,
         bytes: u64,
     ) -> Result<(), CardError> {
         let path = RefCell::new(Path::from(self.sim.now()));
@@ -67,11 +67,12 @@ impl Host {
     pub async fn receive_into(
         &self,
         buffer: &Allocation,
-        tag: Option<u32>,
+        tag: Option<u64>,
         room: u64,
     ) -> Result<Arrival, CardError> {
         let path = RefCell::new(Path::from(self.sim.now()));
-        let wanted = Wanted { source: None, tag, address: buffer.address(), room };
+        let wanted =
+            Wanted { source: None, tags: Tags::exactly_or_any(tag), address: buffer.address(), room };
         let posted = self.card.clone().post_receive(self.caller(&path), wanted).await?;
         self.card.clone().received(self.caller(&path), posted).await
     }

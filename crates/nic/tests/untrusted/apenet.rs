@@ -326,12 +326,14 @@ fn library(packets: Vec<Forged>) -> (Statistics, u32) {
 #[test]
 fn the_library_puts_no_more_than_its_message_and_to_its_receiver_alone() {
     let cts = |number, node, address, length| to_library((node, number), address, 3u64 << 60 | length);
-    let forged = vec![cts(0, 1, 4096, 8193), cts(1, 2, 4096, 100), cts(2, 1, 0, 100)];
+    // And an RTS of a tag of 64 bits.
+    let rts = to_library((1, 3), 1u64 << 63 | 9000, 2u64 << 60);
+    let forged = vec![cts(0, 1, 4096, 8193), cts(1, 2, 4096, 100), cts(2, 1, 0, 100), rts];
     let (counted, ended) = library(forged.clone());
     // The RTS alone.
-    assert_eq!((counted.packets_sent, counted.unusable, ended), (1, 3 + 32, 0));
-    let (counted, ended) = library([forged, vec![cts(3, 1, 4096, 5000)]].concat());
-    assert_eq!((counted.packets_sent, counted.unusable, ended), (1 + 2, 3 + 32, 1));
+    assert_eq!((counted.packets_sent, counted.unusable, ended), (1, 4 + 32, 0));
+    let (counted, ended) = library([forged, vec![cts(4, 1, 4096, 5000)]].concat());
+    assert_eq!((counted.packets_sent, counted.unusable, ended), (1 + 2, 4 + 32, 1));
 }
 
 #[test]
@@ -339,7 +341,7 @@ fn the_library_has_as_many_streaming_buffers_as_windows_allow() {
     // Three hosts, sixteen messages each; and that of the receive comes back.
     let eager = |number: u64| {
         let library = u64::from(u32::MAX);
-        packet((1, 0), (1, number, 0), [library, library, 0, 8, 1u64 << 60 | 5], &[1; 8])
+        packet((1, 0), (1, number, 0), [library, library, 0, 8, 1u64 << 63 | 5], &[1; 8])
     };
     for (sends, refused) in [(49, 0), (50, 1), (60, 11)] {
         assert_eq!(library((0..sends).map(eager).collect()).0.refused, refused, "{sends}");

@@ -4,6 +4,7 @@ use super::forger::{self, Forged, forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
+use nicety_nic::Tags;
 use nicety_nic::nfp::{
     Card, MESSAGE_QUEUE, MessageError, Messenger, MessengerCounters, NfpSpec, PortCounters,
 };
@@ -52,7 +53,7 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     let results = Rc::new(RefCell::new(Vec::new()));
     for bytes in [0u64, 100, 200_000] {
         let address = memory.allocate(bytes.max(1)).unwrap().address();
-        let posted = messenger.post(&Path::from(Time::ZERO), None, None, address, bytes).unwrap();
+        let posted = messenger.post(&Path::from(Time::ZERO), None, Tags::ANY, address, bytes).unwrap();
         let (receiver, results) = (messenger.clone(), results.clone());
         sim.spawn(async move {
             let result = receiver.received(&mut Path::from(Time::ZERO), posted).await;

@@ -4,6 +4,7 @@ use super::forger::{self, Forged, forged, noise, number, origin};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
+use nicety_nic::Tags;
 use nicety_nic::qnix::{Card, Endpoint, How, Process, QnixSpec, Receive, Send, Statistics};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
@@ -37,8 +38,9 @@ fn run(packets: Vec<Forged>) -> Statistics {
         for (room, from, tag) in
             [(0, None, Some(1)), (100, Some(1), None), (200, None, Some(0)), (7, Some(0), None)]
         {
+            let tags = Tags::exactly_or_any(tag);
             let from = from.map(|vni| Endpoint { node: NodeId(1), vni });
-            let receive = Receive { address: buffer.address(), bytes: room, from, tag, how: How::Auto };
+            let receive = Receive { address: buffer.address(), bytes: room, from, tags, how: How::Auto };
             process.receive(own, receive, &mut path).await.unwrap();
         }
         // Much later, and to itself: the card works as before.
@@ -52,7 +54,7 @@ fn run(packets: Vec<Forged>) -> Statistics {
                 address: back.address(),
                 bytes: 5000,
                 from: Some(to),
-                tag: Some(100),
+                tags: Tags::exactly(100),
                 how: How::Auto,
             };
             let receive = process.receive(own, receive, &mut path).await.unwrap();

@@ -14,7 +14,7 @@ use std::rc::Rc;
 const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
 
 /// A received message: rank, time, its source, its tag, and whether its bytes are right.
-type Came = (u32, Time, u32, u32, bool);
+type Came = (u32, Time, u32, u64, bool);
 
 /// Two hosts, joined by a relay.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
@@ -58,20 +58,20 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
 }
 
 /// Sends so many bytes, which say the tag.
-async fn send(host: &Host, to: u32, tag: u32, bytes: u64) {
+async fn send(host: &Host, to: u32, tag: u64, bytes: u64) {
     let buffer = host.room(bytes);
-    buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag.into()));
+    buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag));
     host.send_from(&buffer, to, tag, bytes).await.unwrap();
 }
 
 /// Receives the message of a tag: its source, its tag, and whether its bytes are right.
-async fn receive(host: &Host, tag: u32) -> (u32, u32, bool) {
+async fn receive(host: &Host, tag: u64) -> (u32, u64, bool) {
     let room = SIZES[tag as usize];
     let buffer = host.room(room);
     let arrival = host.receive_into(&buffer, Some(tag), room).await.unwrap();
     let mut bytes = vec![0; room as usize];
     buffer.bytes().unwrap().read(0, &mut bytes);
-    (arrival.source, arrival.tag, arrival.bytes == room && bytes == pattern(room as usize, tag.into()))
+    (arrival.source, arrival.tag, arrival.bytes == room && bytes == pattern(room as usize, tag))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
             assert_eq!(arrival.bytes, BYTES);
             let mut bytes = [0; BYTES as usize];
             buffer.bytes().unwrap().read(0, &mut bytes);
-            let left = if tag % 3 == 0 { vec![0xaa; bytes.len()] } else { pattern(bytes.len(), tag.into()) };
+            let left = if tag % 3 == 0 { vec![0xaa; bytes.len()] } else { pattern(bytes.len(), tag) };
             assert!(bytes == *left, "message {tag}");
             receiver.sim.delay(apart).await;
         }

@@ -3,6 +3,7 @@
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
 use nicety_host::Work;
+use nicety_nic::Tags;
 use nicety_types::Duration;
 use std::ops::Range;
 
@@ -13,17 +14,17 @@ pub enum MessageCall {
     Send {
         part: Part,
         to: u32,
-        tag: u32,
+        tag: u64,
     },
     Recv {
         part: Part,
         source: Option<u32>,
-        tag: Option<u32>,
+        tags: Tags,
     },
     PostRecv {
         part: Part,
         source: Option<u32>,
-        tag: Option<u32>,
+        tags: Tags,
     },
     /// A receive, numbered by the outcome of `PostRecv`.
     Received {
@@ -60,13 +61,11 @@ impl Program {
             MessageCall::Send { part, to, tag } => {
                 Box::pin(async move { host.send(&self.part(part)?, to, tag).await.map(nothing) })
             }
-            MessageCall::Recv { part, source, tag } => {
-                Box::pin(
-                    async move { host.recv(&self.part(part)?, source, tag).await.map(Outcome::Received) },
-                )
-            }
-            MessageCall::PostRecv { part, source, tag } => Box::pin(async move {
-                let pending = host.post_recv(&self.part(part)?, source, tag).await?;
+            MessageCall::Recv { part, source, tags } => Box::pin(async move {
+                host.recv_matching(&self.part(part)?, source, tags).await.map(Outcome::Received)
+            }),
+            MessageCall::PostRecv { part, source, tags } => Box::pin(async move {
+                let pending = host.post_recv_matching(&self.part(part)?, source, tags).await?;
                 let mut receives = self.0.receives.borrow_mut();
                 receives.posted += 1;
                 let number = receives.posted;

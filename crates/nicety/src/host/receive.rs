@@ -2,7 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::{Arrival, PostedReceive};
+use nicety_nic::{Arrival, PostedReceive, Tags};
 use nicety_types::Time;
 
 /// A received message.
@@ -11,7 +11,7 @@ pub struct Received {
     /// The rank that sent it.
     pub source: u32,
     /// Its tag.
-    pub tag: u32,
+    pub tag: u64,
     /// Its length in bytes.
     pub length: u64,
 }
@@ -36,15 +36,29 @@ impl Host {
     /// A message that came before waits for it. This is [`Host::post_recv`] and [`Host::received`] in one.
     ///
     /// # Errors
-    /// When there is no such rank, the card has no more match entries, or the message is longer than the buffer.
+    /// When there is no such rank, the tag is too large, the card has no more match entries, or the message is longer than the
+    /// buffer.
     pub async fn recv(
         &self,
         buffer: &Buffer,
         source: Option<u32>,
-        tag: Option<u32>,
+        tag: Option<u64>,
+    ) -> Result<Received, Error> {
+        self.recv_matching(buffer, source, Tags::exactly_or_any(tag)).await
+    }
+
+    /// As [`Host::recv`], with one of several tags.
+    ///
+    /// # Errors
+    /// As [`Host::recv`].
+    pub async fn recv_matching(
+        &self,
+        buffer: &Buffer,
+        source: Option<u32>,
+        tags: Tags,
     ) -> Result<Received, Error> {
         let start = self.now();
-        let pending = self.post_recv(buffer, source, tag).await?;
+        let pending = self.post_recv_matching(buffer, source, tags).await?;
         self.received_since(pending, start).await
     }
 
@@ -57,14 +71,27 @@ impl Host {
     /// of the library, which takes no time to post.
     ///
     /// # Errors
-    /// When there is no such rank. [`Host::received`] reports when the card has no free match entry.
+    /// When there is no such rank, or the tag is too large. [`Host::received`] reports when the card has no free match entry.
     pub async fn post_recv(
         &self,
         buffer: &Buffer,
         source: Option<u32>,
-        tag: Option<u32>,
+        tag: Option<u64>,
     ) -> Result<PendingRecv, Error> {
-        let wanted = self.wanted(buffer, source, tag)?;
+        self.post_recv_matching(buffer, source, Tags::exactly_or_any(tag)).await
+    }
+
+    /// As [`Host::post_recv`], with one of several tags: those that have the bits of one, but for bits that are ignored.
+    ///
+    /// # Errors
+    /// As [`Host::post_recv`].
+    pub async fn post_recv_matching(
+        &self,
+        buffer: &Buffer,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Result<PendingRecv, Error> {
+        let wanted = self.wanted(buffer, source, tags)?;
         Ok(PendingRecv(self.inner.card.clone().post_receive(self.caller(), wanted).await?))
     }
 

@@ -2,11 +2,11 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::{CardError, Outgoing, Wanted};
+use nicety_nic::{CardError, Outgoing, Tags, Wanted, check_tag};
 
 impl Host {
-    /// Sends a buffer to the `recv` of a rank (possibly this one) with the same tag. Returns when the buffer may be
-    /// used again.
+    /// Sends a buffer to the `recv` of a rank (possibly this one) with the same tag, of up to [`TAG_BITS`](crate::TAG_BITS) bits.
+    /// Returns when the buffer may be used again.
     ///
     /// On a Portals card: a put, and the wait for its SEND event. A message longer than `messages.eager` also waits for
     /// the receiver's acknowledgement and, if its receive is not posted yet, until the receiver has got it. On a flow
@@ -16,8 +16,8 @@ impl Host {
     /// receiver's library; a message longer than `messages.eager` waits for its receive, and is put there.
     ///
     /// # Errors
-    /// When there is no such rank.
-    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<(), Error> {
+    /// When there is no such rank, or the tag is too large.
+    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u64) -> Result<(), Error> {
         let message = self.outgoing(buffer, to, tag)?;
         Ok(self.inner.card.clone().send(self.caller(), message).await?)
     }
@@ -25,24 +25,21 @@ impl Host {
     /// The message in the card's terms.
     ///
     /// # Errors
-    /// When there is no such rank.
-    pub(super) fn outgoing(&self, buffer: &Buffer, to: u32, tag: u32) -> Result<Outgoing, Error> {
+    /// When there is no such rank, or the tag is too large.
+    pub(super) fn outgoing(&self, buffer: &Buffer, to: u32, tag: u64) -> Result<Outgoing, Error> {
         self.check_rank(to)?;
+        check_tag(tag)?;
         Ok(Outgoing { to, tag, address: buffer.address(), bytes: buffer.len() })
     }
 
     /// The receive in the card's terms.
     ///
     /// # Errors
-    /// When there is no such rank.
-    pub(super) fn wanted(
-        &self,
-        buffer: &Buffer,
-        source: Option<u32>,
-        tag: Option<u32>,
-    ) -> Result<Wanted, Error> {
+    /// When there is no such rank, or a tag is too large.
+    pub(super) fn wanted(&self, buffer: &Buffer, source: Option<u32>, tags: Tags) -> Result<Wanted, Error> {
         source.map_or(Ok(()), |rank| self.check_rank(rank))?;
-        Ok(Wanted { source, tag, address: buffer.address(), room: buffer.len() })
+        check_tag(tags.bits)?;
+        Ok(Wanted { source, tags, address: buffer.address(), room: buffer.len() })
     }
 
     /// Checks that a rank exists.

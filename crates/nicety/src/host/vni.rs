@@ -3,6 +3,7 @@
 use super::{Buffer, Host, PendingRecv};
 use crate::Error;
 use nicety_host::KernelCounters;
+use nicety_nic::Tags;
 use nicety_nic::qnix::{
     self, CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
 };
@@ -92,7 +93,7 @@ impl Vni {
     ///
     /// # Errors
     /// As [`Host::send`]; when the message is too long for that method.
-    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u32, how: How) -> Result<(), Error> {
+    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u64, how: How) -> Result<(), Error> {
         let start = self.host.now();
         let posted = self.post_send(buffer, to, tag, how).await?;
         self.sent(posted).await?;
@@ -104,7 +105,7 @@ impl Vni {
     ///
     /// # Errors
     /// As [`Vni::send`].
-    pub async fn post_send(&self, buffer: &Buffer, to: u32, tag: u32, how: How) -> Result<Operation, Error> {
+    pub async fn post_send(&self, buffer: &Buffer, to: u32, tag: u64, how: How) -> Result<Operation, Error> {
         let message = self.host.outgoing(buffer, to, tag)?;
         Ok(self.node.post_send(self.host.caller(), message, how).await?)
     }
@@ -125,10 +126,10 @@ impl Vni {
         &self,
         buffer: &Buffer,
         source: Option<u32>,
-        tag: Option<u32>,
+        tag: Option<u64>,
         how: How,
     ) -> Result<PendingRecv, Error> {
-        let wanted = self.host.wanted(buffer, source, tag)?;
+        let wanted = self.host.wanted(buffer, source, Tags::exactly_or_any(tag))?;
         Ok(PendingRecv(self.node.post_receive_by(self.host.caller(), wanted, how).await?))
     }
 }
@@ -206,7 +207,8 @@ impl VniProcess {
         how: How,
     ) -> Result<Operation, Error> {
         let from = from.map(|(rank, vni)| Endpoint { node: NodeId(rank), vni });
-        let receive = Receive { address: buffer.address(), bytes: buffer.len(), from, tag, how };
+        let tags = Tags::exactly_or_any(tag);
+        let receive = Receive { address: buffer.address(), bytes: buffer.len(), from, tags, how };
         let post = async |path: &mut _| self.process.receive(vni, receive, path).await;
         Ok(self.host.timed("post a receive", post).await?)
     }

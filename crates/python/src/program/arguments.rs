@@ -2,7 +2,7 @@
 //! the Python package, which word the errors.
 
 use crate::errors::{InputError, raised};
-use nicety::{Duration, Error};
+use nicety::{Duration, Error, LARGEST_TAG};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
@@ -10,6 +10,11 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 /// A whole number from 0 to 2^64 - 1.
 pub fn u64_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     whole(value, name, u64::MAX)
+}
+
+/// The tag of a message, or bits of one.
+pub fn tag_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    whole(value, name, LARGEST_TAG)
 }
 
 /// A whole number from 0 to 2^32 - 1.

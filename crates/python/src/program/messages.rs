@@ -1,10 +1,11 @@
 //! Messages between hosts, and work on a host's own CPUs.
 
-use super::arguments::{duration_of, optional, u32_of, u64_of};
+use super::arguments::{duration_of, optional, tag_of, u32_of, u64_of};
 use super::call::Call;
 use super::handle::{Calls, Handle};
 use super::memory::HostMemory;
 use crate::errors::InputError;
+use nicety::Tags;
 use nicety::commands::{self, Extent, MessageCall};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -33,7 +34,7 @@ impl MessageCalls {
         to: &Bound<'_, PyAny>,
         tag: &Bound<'_, PyAny>,
     ) -> PyResult<Call> {
-        let (to, tag) = (u32_of(to, "to")?, u32_of(tag, "tag")?);
+        let (to, tag) = (u32_of(to, "to")?, tag_of(tag, "tag")?);
         let call = MessageCall::Send { part: self.0.part(buffer)?, to, tag };
         Ok(self.call(buffer.py(), "host.send", call, None))
     }
@@ -43,10 +44,11 @@ impl MessageCalls {
         buffer: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
         tag: &Bound<'_, PyAny>,
+        ignore: &Bound<'_, PyAny>,
         received: Py<PyAny>,
     ) -> PyResult<Call> {
-        let (source, tag) = (any_or(source, "source")?, any_or(tag, "tag")?);
-        let call = MessageCall::Recv { part: self.0.part(buffer)?, source, tag };
+        let (source, tags) = (any_or(source, "source", u32_of)?, tags_of(tag, ignore)?);
+        let call = MessageCall::Recv { part: self.0.part(buffer)?, source, tags };
         Ok(self.call(buffer.py(), "host.recv", call, Some(received)))
     }
 
@@ -55,10 +57,11 @@ impl MessageCalls {
         buffer: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
         tag: &Bound<'_, PyAny>,
+        ignore: &Bound<'_, PyAny>,
         pending: Py<PyAny>,
     ) -> PyResult<Call> {
-        let (source, tag) = (any_or(source, "source")?, any_or(tag, "tag")?);
-        let call = MessageCall::PostRecv { part: self.0.part(buffer)?, source, tag };
+        let (source, tags) = (any_or(source, "source", u32_of)?, tags_of(tag, ignore)?);
+        let call = MessageCall::PostRecv { part: self.0.part(buffer)?, source, tags };
         Ok(self.call(buffer.py(), "host.post_recv", call, Some(pending)))
     }
 
@@ -95,14 +98,29 @@ impl MessageCalls {
 }
 
 /// A rank or a tag, or None for any.
-fn any_or(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
-    optional(value, name, u32_of).map_err(|error| {
+fn any_or<T>(
+    value: &Bound<'_, PyAny>,
+    name: &str,
+    read: fn(&Bound<'_, PyAny>, &str) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    optional(value, name, read).map_err(|error| {
         if error.is_instance_of::<InputError>(value.py()) {
             InputError::new_err(format!("{}; leave it out for any", error.value(value.py())))
         } else {
             error
         }
     })
+}
+
+/// The tags of a receive: one or any, and the bits of one that are not compared.
+fn tags_of(tag: &Bound<'_, PyAny>, ignore: &Bound<'_, PyAny>) -> PyResult<Tags> {
+    match (any_or(tag, "tag", tag_of)?, tag_of(ignore, "ignore")?) {
+        (Some(bits), ignore) => Ok(Tags { bits, ignore }),
+        (None, 0) => Ok(Tags::ANY),
+        (None, _) => Err(InputError::new_err(
+            "ignore is bits of a tag that are not compared, and there is no tag; give one, as in tag=0x500, ignore=0xff",
+        )),
+    }
 }
 
 impl MessageCalls {

@@ -16,9 +16,16 @@
 //!
 //! | bits of the data | field |
 //! |---|---|
-//! | 60..64 | kind: 1 eager, 2 RTS, 3 CTS, 4 bytes, 5 credit |
+//! | 63 | whether it is eager |
+//! | 0..63 | of an eager message: tag |
+//! | 60..63 | otherwise the kind: 2 RTS, 3 CTS, 4 bytes, 5 credit |
 //! | 32..60 | RTS, CTS and bytes: number of the long message at its sender |
-//! | 0..32 | eager and RTS: tag; CTS: bytes to put; credit: how many |
+//! | 0..32 | RTS: lower half of the tag; CTS: bytes to put; credit: how many |
+//!
+//! | bits of an RTS's address | field |
+//! |---|---|
+//! | 32..63 | upper half of the tag |
+//! | 0..32 | bytes of the message |
 
 mod leases;
 mod receive;
@@ -28,7 +35,7 @@ use crate::apenet::event::{Event, EventKind};
 use crate::apenet::library::{Process, Transfer};
 use crate::apenet::{ApenetError, Card, Endpoint, LIBRARY};
 use crate::design::CardError;
-use crate::messages::{Arrival, Wanted};
+use crate::messages::{Arrival, LARGEST_TAG, Wanted, check_tag};
 use crate::parts::Matching;
 use crate::programs::RefusedCommand;
 use leases::{Lease, Leases};
@@ -47,7 +54,9 @@ const COPIES: u64 = 64;
 /// Streaming buffers that are made at a time, when the first of them is used.
 const CHUNK: u64 = 16;
 
-const EAGER: u64 = 1;
+/// The bit of an eager message, which has no other kind.
+const EAGER: u64 = 1 << 63;
+const _: () = assert!(LARGEST_TAG & EAGER == 0, "the tag is beside it");
 const RTS: u64 = 2;
 const CTS: u64 = 3;
 const BYTES: u64 = 4;
@@ -68,7 +77,7 @@ pub(in crate::apenet) struct Receiving {
 /// A message that has come, or its RTS.
 struct Came {
     source: u32,
-    tag: u32,
+    tag: u64,
     bytes: u64,
     how: How,
 }
@@ -202,7 +211,7 @@ impl Messenger {
     }
 
     /// Messages of `send` that no receive has taken: rank, tag and bytes of the first, and their number.
-    pub(in crate::apenet) fn unreceived(&self) -> Option<(u32, u32, u64, u64)> {
+    pub(in crate::apenet) fn unreceived(&self) -> Option<(u32, u64, u64, u64)> {
         let matching = self.matching.borrow();
         let mut messages = matching.messages();
         let count = messages.len() as u64;
@@ -269,9 +278,10 @@ impl Messenger {
     }
 
     fn take(self: &Rc<Self>, event: Event, path: Path) {
+        let eager = event.data & EAGER != 0;
         let (kind, id, low) = (event.data >> 60, (event.data >> 32) as u32 & 0xfff_ffff, event.data as u32);
         match event.kind {
-            EventKind::Sent(_) if kind == EAGER && event.bytes > 0 => {
+            EventKind::Sent(_) if eager && event.bytes > 0 => {
                 self.copies.borrow_mut().get_or_insert_default().push(event.address);
                 self.free_copies.release(1);
             }
@@ -299,14 +309,17 @@ impl Messenger {
         if event.peer.process != LIBRARY {
             return false;
         }
+        if event.data & EAGER != 0 {
+            let (tag, how) = (event.data & LARGEST_TAG, How::Eager(event.address));
+            let whole = event.streaming || event.bytes == 0;
+            return whole && self.came(Came { source, tag, bytes: event.bytes, how }, &peer, path);
+        }
         match kind {
-            EAGER if event.streaming || event.bytes == 0 => self.came(
-                Came { source, tag: low, bytes: event.bytes, how: How::Eager(event.address) },
-                &peer,
-                path,
-            ),
-            RTS if event.bytes == 0 && (1..=self.card.spec.limits.message).contains(&event.address) => {
-                self.came(Came { source, tag: low, bytes: event.address, how: How::Long(id) }, &peer, path)
+            RTS if event.bytes == 0 => {
+                let (high, bytes) = (event.address >> 32, event.address & u64::from(u32::MAX));
+                let tag = high << 32 | u64::from(low);
+                let good = check_tag(tag).is_ok() && (1..=self.card.spec.limits.message).contains(&bytes);
+                good && self.came(Came { source, tag, bytes, how: How::Long(id) }, &peer, path)
             }
             CTS if event.bytes == 0 => match self.announced.borrow().get(&id) {
                 Some(announced) if announced.allows(source, event.address, low.into()) => {

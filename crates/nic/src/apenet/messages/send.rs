@@ -68,7 +68,7 @@ impl Messenger {
             free.forget();
             self.copy(address, local, bytes, path).await?;
         }
-        self.put(to, local, 0, bytes, data(EAGER, 0, tag), path).await
+        self.put(to, local, 0, bytes, EAGER | tag, path).await
     }
 
     async fn send_long(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
@@ -78,7 +78,9 @@ impl Messenger {
         let (cts, sent) = (RefCell::default(), RefCell::default());
         let announced = Rc::new(Announced { to, bytes, cts, sent });
         self.announced.borrow_mut().insert(id, announced.clone());
-        self.put(to, 0, bytes, 0, data(RTS, id, tag), path).await?;
+        // The card takes no message with more than 32 bits of bytes.
+        let told = tag >> 32 << 32 | bytes;
+        self.put(to, 0, told, 0, data(RTS, id, tag as u32), path).await?;
         self.until(|| announced.cts.borrow().is_some()).await?;
         let (remote, length, its) = announced.cts.take().expect("just seen");
         path.follow(&its);

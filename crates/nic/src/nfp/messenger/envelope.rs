@@ -1,5 +1,6 @@
 //! The protocol unit between messengers: 56 bytes, carried by a channel's direct message and by a frame.
 
+use crate::messages::check_tag;
 use crate::nfp::messenger::error::Arrival;
 use nicety_types::{MessageId, NodeId};
 
@@ -26,13 +27,21 @@ pub(super) enum Kind {
     Credit = 4,
 }
 
-/// Seven words, one of them unused, then the eager bytes.
+impl Kind {
+    /// Whether it is a message, with a tag.
+    const fn has_tag(self) -> bool {
+        matches!(self, Kind::Eager | Kind::Rts)
+    }
+}
+
+/// Six words, then the eager bytes. A message has no lane yet, and a CTS no tag, so that the upper half of the tag is in the
+/// word of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
     /// The destination rank; the source rank once it has arrived.
     pub(super) rank: u32,
     pub(super) kind: Kind,
-    pub(super) tag: u32,
+    pub(super) tag: u64,
     /// Size of the message.
     pub(super) bytes: u32,
     /// The sender's number of the message; in [`Kind::Credit`], the total taken.
@@ -58,7 +67,8 @@ impl Envelope {
 
     pub(super) fn encode(&self) -> [u8; 56] {
         let mut to = [0; 56];
-        let words = [self.rank, self.kind as u32, self.tag, self.bytes, self.id, self.lane];
+        let last = if self.kind.has_tag() { (self.tag >> 32) as u32 } else { self.lane };
+        let words = [self.rank, self.kind as u32, self.tag as u32, self.bytes, self.id, last];
         for (place, word) in to.chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -70,17 +80,20 @@ impl Envelope {
     pub(super) fn decode(from: &[u8]) -> Option<Envelope> {
         let word =
             |index: usize| Some(u32::from_le_bytes(from.get(4 * index..4 * index + 4)?.try_into().ok()?));
-        let (bytes, lane) = (word(3)?, word(5)?);
+        let (low, bytes, last) = (word(2)?, word(3)?, word(5)?);
         let short = u64::from(bytes) <= INLINE;
         let kind = match word(1)? {
             1 if short => Kind::Eager,
             2 if !short => Kind::Rts,
-            3 if (lane as usize) < LANES || lane == NO_LANE => Kind::Cts,
+            3 if (last as usize) < LANES || last == NO_LANE => Kind::Cts,
             4 => Kind::Credit,
             _ => return None,
         };
+        let (lane, high) = if kind.has_tag() { (0, last) } else { (last, 0) };
+        let tag = u64::from(high) << 32 | u64::from(low);
+        check_tag(tag).ok()?;
         let inside = from.get(24..56)?.try_into().ok()?;
-        Some(Envelope { rank: word(0)?, kind, tag: word(2)?, bytes, id: word(4)?, lane, inside })
+        Some(Envelope { rank: word(0)?, kind, tag, bytes, id: word(4)?, lane, inside })
     }
 }
 
@@ -100,6 +113,20 @@ mod tests {
                 prop_assert_eq!(Envelope::decode(&envelope.encode()), Some(envelope));
             }
         }
+    }
+
+    #[test]
+    fn a_tag_is_in_two_words_of_a_message() {
+        let tag = 0x7654_3210_fedc_ba98;
+        let message = Envelope { tag, bytes: 5, id: 9, ..Envelope::new(3, Kind::Eager) };
+        let words: Vec<u32> = message
+            .encode()
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        assert_eq!(words[..6], [3, 1, 0xfedc_ba98, 5, 9, 0x7654_3210]);
+        assert_eq!(Envelope::decode(&message.encode()), Some(message));
+        assert_eq!(Envelope::decode(&Envelope { tag: tag | 1 << 63, ..message }.encode()), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub struct Arrival {
     /// The rank that sent it.
     pub source: u32,
     /// Its tag.
-    pub tag: u32,
+    pub tag: u64,
     /// Its length in bytes.
     pub bytes: u64,
 }

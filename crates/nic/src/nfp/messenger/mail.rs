@@ -173,7 +173,7 @@ impl Mail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Wanted;
+    use crate::messages::{Tags, Wanted};
     use crate::nfp::messenger::envelope::NO_LANE;
     use nicety_types::Time;
     use proptest::prelude::*;
@@ -181,7 +181,7 @@ mod tests {
     const PATH: Path = Path::from(Time::ZERO);
 
     fn receive() -> Rc<Receive> {
-        Rc::new(Receive::new(Wanted { source: None, tag: None, address: 0, room: 0 }))
+        Rc::new(Receive::new(Wanted { source: None, tags: Tags::ANY, address: 0, room: 0 }))
     }
 
     fn envelope(kind: Kind, rank: u32, id: u32) -> Envelope {

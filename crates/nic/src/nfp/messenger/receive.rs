@@ -1,6 +1,6 @@
 //! A receive, from its post to its bytes.
 
-use crate::Wanted;
+use crate::messages::{Tags, Wanted};
 use crate::nfp::card::ChannelError;
 use crate::nfp::messenger::Messenger;
 use crate::nfp::messenger::envelope::{Envelope, Kind, NO_LANE};
@@ -14,7 +14,7 @@ use nicety_types::Path;
 use std::rc::Rc;
 
 impl Messenger {
-    /// Posts a receive without waiting: the first message from `source` with this tag (or any) that is waiting or
+    /// Posts a receive without waiting: the first message from `source` with one of these tags that is waiting or
     /// arrives later goes into the `room` bytes of host memory from `address` on. `path` accounts for the time of the
     /// poster.
     ///
@@ -24,7 +24,7 @@ impl Messenger {
         self: &Rc<Messenger>,
         path: &Path,
         source: Option<u32>,
-        tag: Option<u32>,
+        tags: Tags,
         address: u64,
         room: u64,
     ) -> Result<Posted, MessageError> {
@@ -36,7 +36,7 @@ impl Messenger {
         if source != Some(self.own) {
             self.start()?;
         }
-        let receive = Rc::new(Receive::new(Wanted { source, tag, address, room }));
+        let receive = Rc::new(Receive::new(Wanted { source, tags, address, room }));
         self.mail.borrow_mut().post(&receive);
         let (messenger, theirs, mut path) = (self.clone(), receive.clone(), path.clone());
         self.sim.spawn(async move {

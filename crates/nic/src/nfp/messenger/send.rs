@@ -33,7 +33,7 @@ impl Messenger {
         self: &Rc<Messenger>,
         path: &mut Path,
         to: u32,
-        tag: u32,
+        tag: u64,
         address: u64,
         bytes: u64,
     ) -> Result<(), MessageError> {

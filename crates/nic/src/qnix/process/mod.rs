@@ -5,6 +5,7 @@ mod holds;
 mod pool;
 mod registration;
 
+use crate::messages::Tags;
 use crate::qnix::interface::{Command, Completed, Kind, Progress, ReceiveCommand, SendCommand, Source};
 use crate::qnix::{Card, Endpoint, QnixError};
 use holds::{Begun, Ending, Piece};
@@ -73,8 +74,8 @@ pub struct Receive {
     pub bytes: u64,
     /// The sender; any if none.
     pub from: Option<Endpoint>,
-    /// The tag; any if none.
-    pub tag: Option<u64>,
+    /// The tags, of 64 bits here.
+    pub tags: Tags,
     /// Transfer method from the card.
     pub how: How,
 }
@@ -229,11 +230,11 @@ impl Process {
         let visible = self.write_command(message, 0, path).await;
         let copy_to = begun.piece().map(|_| (receive.address, receive.bytes));
         let address = begun.piece().unwrap_or(receive.address);
-        let (from, tag, room, path) = (receive.from, receive.tag, receive.bytes, path.clone());
+        let (from, tags, room, path) = (receive.from, receive.tags, receive.bytes, path.clone());
         let operation = begun.posted(copy_to);
         self.post(
             vni,
-            Command::Receive(ReceiveCommand { operation, from, tag, address, room, path }),
+            Command::Receive(ReceiveCommand { operation, from, tags, address, room, path }),
             visible,
         );
         Ok(Operation(operation))

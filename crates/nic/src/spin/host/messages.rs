@@ -14,7 +14,8 @@
 
 use crate::messages::{Arrival, Caller, Outgoing, PostedReceive, Wanted};
 use crate::spin::host::command::Appending;
-use crate::spin::host::match_bits::{LONG, MESSAGES, NUMBER, NUMBER_AT, request_of, tag_of};
+use crate::spin::host::long::{LongMessage, LongNumbers};
+use crate::spin::host::match_bits::{LONG, MESSAGES, tag_of};
 use crate::spin::host::unexpected::Unexpected;
 use crate::spin::host::view::Seen;
 use crate::spin::{CallError, Card};
@@ -36,6 +37,7 @@ pub(in crate::spin) struct Messages {
     pub(in crate::spin) cpus: Rc<Cpus>,
     /// Numbers of sends and receives, to distinguish their events.
     requests: Cell<u64>,
+    long: LongNumbers,
     pub(in crate::spin) unexpected: Unexpected,
     sim: Sim,
     /// What sends and receives wait for, by number: only those are woken for which something came.
@@ -90,20 +92,18 @@ impl Messages {
         if over() {
             return;
         }
-        let number = user_ptr & NUMBER;
         let signal =
-            self.waiting.borrow_mut().entry(number).or_insert_with(|| Signal::new(&self.sim)).clone();
-        let _until_over = Wait { messages: self, number };
+            self.waiting.borrow_mut().entry(user_ptr).or_insert_with(|| Signal::new(&self.sim)).clone();
+        let _until_over = Wait { messages: self, number: user_ptr };
         signal.wait_until(&over).await;
     }
 
     /// Something has come for a request.
     pub(in crate::spin) fn wake(&self, user_ptr: u64) {
-        let number = user_ptr & NUMBER;
-        if let Some(signal) = self.waiting.borrow().get(&number) {
+        if let Some(signal) = self.waiting.borrow().get(&user_ptr) {
             signal.notify_all();
         }
-        let call = self.calls().and_then(|calls| calls.borrow_mut().remove(&number));
+        let call = self.calls().and_then(|calls| calls.borrow_mut().remove(&user_ptr));
         if let Some(call) = call {
             call();
         }
@@ -146,8 +146,8 @@ impl Card {
         self.pt_alloc(Some(MESSAGES), Some(events))?;
         let unexpected = Unexpected::new(&self.sim);
         let (sim, waiting) = (self.sim.clone(), RefCell::default());
-        let (requests, calls) = (Cell::new(0), OnceCell::new());
-        let messages = Messages { events, cpus, requests, unexpected, sim, waiting, calls };
+        let (requests, long, calls) = (Cell::new(0), LongNumbers::default(), OnceCell::new());
+        let messages = Messages { events, cpus, requests, long, unexpected, sim, waiting, calls };
         assert!(self.library.set(messages).is_ok(), "a card is set up once");
         Ok(())
     }
@@ -172,15 +172,19 @@ impl Card {
         let Outgoing { to, tag, address, bytes } = message;
         let (messages, start) = (self.messages(), caller.sim.now());
         let user_ptr = messages.next_request();
-        let long = bytes > self.spec.messages.eager;
-        let number = user_ptr & NUMBER;
+        let eager = self.spec.messages.eager;
         let eq = Some(messages.events);
         let md =
             self.md_bind(Md { start: address, length: bytes, options: MdOptions::default(), eq, ct: None })?;
-        let mut put = PutRequest { user_ptr, ..PutRequest::new(md, bytes, NodeId(to), MESSAGES, tag.into()) };
-        if long {
-            put.match_bits |= LONG | number << NUMBER_AT;
-            (put.hdr_data, put.ack) = (address, AckRequest::Full);
+        let long = if bytes > eager { Some(messages.long.take(user_ptr)) } else { None };
+        let Ok(long) = long.map(|number| number.ok_or(())).transpose() else {
+            self.md_release(md)?;
+            return Err(CallError::LongMessages { eager });
+        };
+        let mut put = PutRequest { user_ptr, ..PutRequest::new(md, bytes, NodeId(to), MESSAGES, tag) };
+        if let Some(number) = long {
+            put.match_bits |= LONG;
+            (put.hdr_data, put.ack) = (LongMessage { number, address }.header_data(), AckRequest::Full);
         }
         let put = Request::Put(put);
         caller.timed(put.name(), async |path| self.post(caller.cpus, path, &put).await).await?;
@@ -189,11 +193,10 @@ impl Card {
         let wait = "wait for an event";
         let sent = self.message_event(caller, user_ptr, wait, own(EventKind::Send), leave).await?;
         // A message that could not be delivered ends the run; no acknowledgement of it comes.
-        if long && sent.fail.is_ok() {
+        if let Some(number) = long.filter(|_| sent.fail.is_ok()) {
             let reach = || format!("its send to rank {to}, tag {tag}, to be acknowledged");
             let mut ended = self.message_event(caller, user_ptr, wait, own(EventKind::Ack), reach).await?;
             if ended.fail.is_ok() && ended.list == List::Overflow {
-                let eager = self.spec.messages.eager;
                 let taken = || {
                     format!(
                         "rank {to} to receive its message of tag {tag}: with {bytes} bytes, more than messages.eager \
@@ -205,6 +208,7 @@ impl Card {
                 };
                 ended = self.message_event(caller, user_ptr, "wait for the receiver", got, taken).await?;
             }
+            messages.long.free(number);
             self.md_release(md)?;
             if !ended.fail.is_ok() {
                 return Err(CallError::NotTaken { to, tag, bytes, fail: ended.fail });
@@ -246,9 +250,15 @@ impl Card {
     /// An event for the library's sends and receives, which the host can see.
     pub(in crate::spin) fn message_event_came(&self, event: Event, seen: Seen) {
         let messages = self.messages();
-        let request = request_of(&event);
+        // A get names the message that its sender waits with.
+        let request = match event.kind {
+            EventKind::Get => messages.long.request(event.match_bits),
+            _ => Some(event.user_ptr),
+        };
         self.view.push(messages.events, event, seen);
-        messages.wake(request);
+        if let Some(request) = request {
+            messages.wake(request);
+        }
     }
 
     /// A use-once entry for a message.
@@ -257,15 +267,15 @@ impl Card {
         caller: Caller<'_>,
         wanted: Wanted,
     ) -> Result<Posted, CallError> {
-        let Wanted { source, tag, address, room } = wanted;
+        let Wanted { source, tags, address, room } = wanted;
         let messages = self.messages();
         messages.unexpected.check()?;
         let user_ptr = messages.next_request();
         let me = Me {
             start: address,
             length: room,
-            match_bits: tag.unwrap_or(0).into(),
-            ignore_bits: if tag.is_some() { LONG | NUMBER << NUMBER_AT } else { !0 },
+            match_bits: tags.bits,
+            ignore_bits: tags.ignore | LONG,
             source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
             options: MeOptions::OP_PUT
                 | MeOptions::USE_ONCE
@@ -296,7 +306,7 @@ impl Card {
         posted: PostedReceive,
         then: Box<dyn FnOnce(PostedReceive)>,
     ) -> Result<(), PostedReceive> {
-        let number = posted.look::<Posted>().user_ptr & NUMBER;
+        let number = posted.look::<Posted>().user_ptr;
         match self.messages().owned_calls() {
             Some(calls) if !self.has_come(posted.look()) && !calls.borrow().contains_key(&number) => {
                 calls.borrow_mut().insert(number, Box::new(move || then(posted)));

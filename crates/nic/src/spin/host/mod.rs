@@ -4,6 +4,7 @@
 pub(super) mod attach;
 pub(super) mod command;
 pub(super) mod hpu_access;
+pub(super) mod long;
 pub(super) mod match_bits;
 pub(super) mod messages;
 pub(super) mod post;
@@ -12,6 +13,7 @@ pub(super) mod view;
 pub(super) mod wait;
 
 use crate::design::CardError;
+use crate::spin::host::long::LONG_MESSAGES;
 use crate::spin::programs::attachments::AttachError;
 use crate::spin::{Card, HandlerError};
 use nicety_host::Memory;
@@ -50,12 +52,17 @@ pub enum CallError {
     Handlers(HandlerError),
     /// Something that the host has put on its card is not there, or cannot be used so.
     Attached(AttachError),
+    /// As many long messages are under way as there are numbers for.
+    LongMessages {
+        /// Messages with more bytes than this are long.
+        eager: u64,
+    },
     /// A long message was not taken by its receiver.
     NotTaken {
         /// The receiver's rank.
         to: u32,
         /// The message's tag.
-        tag: u32,
+        tag: u64,
         /// Its length in bytes.
         bytes: u64,
         /// How it ended.
@@ -66,7 +73,7 @@ pub enum CallError {
         /// The sender's rank.
         from: u32,
         /// The message's tag.
-        tag: u32,
+        tag: u64,
         /// Its length in bytes.
         bytes: u64,
         /// How it ended.
@@ -116,6 +123,11 @@ impl fmt::Display for CallError {
             }
             CallError::Handlers(error) => error.fmt(f),
             CallError::Attached(error) => error.fmt(f),
+            CallError::LongMessages { eager } => write!(
+                f,
+                "{LONG_MESSAGES} messages longer than messages.eager ({eager} bytes) wait for their receivers, as many as a \
+                 host has numbers for; receive earlier, or raise messages.eager"
+            ),
             CallError::NotTaken { to, tag, bytes, fail: FailType::Dropped | FailType::PtDisabled } => write!(
                 f,
                 "a message of {bytes} bytes, tag {tag}, was not taken by rank {to}, which has had no room for messages that \

@@ -9,7 +9,8 @@
 //! belong to the library's set-up and take no time; they are made when the first message needs them.
 
 use crate::messages::{Arrival, Wanted};
-use crate::spin::host::match_bits::{LONG, MESSAGES, number_of, tag_of};
+use crate::spin::host::long::LongMessage;
+use crate::spin::host::match_bits::{LONG, MESSAGES, tag_of};
 use crate::spin::host::view::Seen;
 use crate::spin::resources;
 use crate::spin::{CallError, Card, FailureKind};
@@ -350,12 +351,12 @@ impl Card {
             }
         };
         let user_ptr = messages.next_request();
-        let number = number_of(event.match_bits);
+        let there = LongMessage::told_by(event.hdr_data);
         let get = GetRequest {
             local_offset: address,
-            remote_offset: event.hdr_data,
+            remote_offset: there.address,
             user_ptr,
-            ..GetRequest::new(md, bytes, event.initiator, OWN_PT, number)
+            ..GetRequest::new(md, bytes, event.initiator, OWN_PT, there.number)
         };
         self.post(&messages.cpus, path, &Request::Get(get)).await?;
         Ok(user_ptr)

@@ -3,13 +3,14 @@
 use super::messages::{Node, pair, pattern};
 use nicety_kernel::{Signal, timeout};
 use nicety_nic::nfp::{ChannelError, ChannelFailure, MessageError, WINDOW};
+use nicety_nic::{LARGEST_TAG, Tags};
 use nicety_types::{Duration, Path, Time};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// The last message.
-const END: u32 = u32::MAX;
+const END: u64 = LARGEST_TAG;
 const ROOM: usize = 400_000;
 
 /// The errors that a message may have when transfers fail, or its sender has been dropped.
@@ -38,7 +39,7 @@ fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, 
             node.sim.clone().spawn_program(format!("sender {number}"), async move {
                 let address = node.buffer(&pattern(len, number));
                 let mut path = Path::from(Time::ZERO);
-                let send = node.messenger.send(&mut path, other, number as u32, address, len as u64);
+                let send = node.messenger.send(&mut path, other, number as u64, address, len as u64);
                 let result = match limit {
                     Some(limit) => timeout(&node.sim, Duration::from_ns(limit), send).await.unwrap_or(Ok(())),
                     None => send.await,
@@ -69,7 +70,8 @@ fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, 
             let mut counted = 0;
             loop {
                 let (address, mut path) = (node.buffer(&[0; ROOM]), Path::from(node.sim.now()));
-                let posted = node.messenger.post(&path, Some(other), None, address, ROOM as u64).unwrap();
+                let posted =
+                    node.messenger.post(&path, Some(other), Tags::ANY, address, ROOM as u64).unwrap();
                 match node.messenger.received(&mut path, posted).await {
                     Ok(arrival) if arrival.tag == END => break,
                     Ok(arrival) if arrival.tag == END - 1 => counted += 1,
@@ -128,9 +130,9 @@ fn a_receive_that_is_too_small_lets_its_sender_go() {
     });
     b.sim.clone().spawn_program("receiver", async move {
         let (address, mut path) = (b.buffer(&[0; 5000]), Path::from(Time::ZERO));
-        let posted = b.messenger.post(&path, None, None, address, 4999).unwrap();
+        let posted = b.messenger.post(&path, None, Tags::ANY, address, 4999).unwrap();
         assert!(matches!(b.messenger.received(&mut path, posted).await, Err(MessageError::NoRoom { .. })));
-        let posted = b.messenger.post(&path, None, None, address, 5000).unwrap();
+        let posted = b.messenger.post(&path, None, Tags::ANY, address, 5000).unwrap();
         assert_eq!(b.messenger.received(&mut path, posted).await.unwrap().tag, 4);
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
@@ -140,12 +142,13 @@ fn a_receive_that_is_too_small_lets_its_sender_go() {
 fn messages_need_a_thread_for_each_channel_and_no_more() {
     let (mut world, nodes) = pair(&crate::nfp::spec(&["limits.threads=18"]), 1);
     for node in nodes {
-        for number in 0..12u32 {
+        for number in 0..12u64 {
             let (node, other): (Node, u32) = (node.clone(), 1 - node.sim.node().0);
             node.sim.clone().spawn_program(format!("thread {number}"), async move {
                 let mut path = Path::from(Time::ZERO);
                 let (out, back) = (node.buffer(&pattern(9000, number as usize)), node.buffer(&[0; 9000]));
-                let posted = node.messenger.post(&path, Some(other), Some(number), back, 9000).unwrap();
+                let posted =
+                    node.messenger.post(&path, Some(other), Tags::exactly(number), back, 9000).unwrap();
                 node.messenger.send(&mut path, other, number, out, 9000).await.unwrap();
                 node.messenger.received(&mut path, posted).await.unwrap();
                 assert_eq!(node.bytes(back, 9000), pattern(9000, number as usize));

@@ -3,6 +3,7 @@
 use super::messages::pair;
 use super::recording::rows;
 use super::{Host, from};
+use nicety_nic::Tags;
 use nicety_nic::nfp::stages;
 use nicety_nic::nfp::{Arrival, INLINE, MessageError, Messenger, WINDOW};
 use nicety_types::{Duration, Path, Stage, Time};
@@ -54,7 +55,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
     let (memory, theirs) = (host.memory.clone(), messenger.clone());
     host.thread(move |_, sim| async move {
         let mut path = from(&sim);
-        let posted = theirs.post(&path, Some(0), Some(9), back, 5000).unwrap();
+        let posted = theirs.post(&path, Some(0), Tags::exactly(9), back, 5000).unwrap();
         theirs.send(&mut path, 0, 9, out, 4096).await.unwrap();
         assert_eq!(parts(&path), [(Stage::LIBRARY, LIBRARY), (Stage::COPY, 7 * LINE)]);
         assert_eq!(path.at(), sim.now());
@@ -92,7 +93,7 @@ fn a_short_message_waits_for_its_receive_and_not_its_sender() {
         memory.write(out, &[0; INLINE as usize]).unwrap();
         sim.until(Time::from_ps(1_000_000)).await;
         let mut path = from(&sim);
-        let posted = messenger.post(&path, None, None, back, 64).unwrap();
+        let posted = messenger.post(&path, None, Tags::ANY, back, 64).unwrap();
         messenger.received(&mut path, posted).await.unwrap();
         assert_eq!(parts(&path), sent, "the other half");
         assert_eq!(bytes(&memory, back, INLINE), pattern(INLINE));
@@ -125,7 +126,7 @@ fn a_thread_that_slept_is_woken() {
         host.thread(move |_, sim| async move {
             sim.delay(Duration::from_us(if late { 10 } else { 0 })).await;
             let mut path = from(&sim);
-            let posted = messenger.post(&path, Some(0), None, back, 4096).unwrap();
+            let posted = messenger.post(&path, Some(0), Tags::ANY, back, 4096).unwrap();
             messenger.received(&mut path, posted).await.unwrap();
             assert_eq!(sim.now().ps(), COPIED + if late { 0 } else { WAKE });
             assert_eq!(path.at(), sim.now());
@@ -152,12 +153,12 @@ fn a_message_without_room_fails_at_both_ends() {
     });
     host.thread(move |_, sim| async move {
         for bytes in [4096, INLINE] {
-            let posted = theirs.post(&from(&sim), None, Some(9), back, bytes - 1).unwrap();
+            let posted = theirs.post(&from(&sim), None, Tags::exactly(9), back, bytes - 1).unwrap();
             let message = Arrival { source: 0, tag: 9, bytes };
             let error = theirs.received(&mut from(&sim), posted).await.unwrap_err();
             assert_eq!(error, MessageError::NoRoom { message, room: bytes - 1 });
         }
-        let posted = theirs.post(&from(&sim), None, None, back, 4096).unwrap();
+        let posted = theirs.post(&from(&sim), None, Tags::ANY, back, 4096).unwrap();
         assert_eq!(theirs.received(&mut from(&sim), posted).await.unwrap().tag, 1);
     });
     host.run();
@@ -180,7 +181,7 @@ fn waiting_messages_are_bounded() {
         sim.delay(Duration::from_us(1000)).await;
         assert_eq!(sent.get(), WINDOW);
         for _ in 0..3 * WINDOW {
-            let posted = messenger.post(&from(&sim), None, None, back, 8).unwrap();
+            let posted = messenger.post(&from(&sim), None, Tags::ANY, back, 8).unwrap();
             messenger.received(&mut from(&sim), posted).await.unwrap();
         }
     });
@@ -194,14 +195,14 @@ fn the_microengines_stay_free() {
     let (one, other) = (a.clone(), b.clone());
     a.sim.spawn_program("to itself", async move {
         let (address, mut path) = (one.buffer(&[7; 8]), from(&one.sim));
-        let posted = one.messenger.post(&path, Some(0), None, address, 8).unwrap();
+        let posted = one.messenger.post(&path, Some(0), Tags::ANY, address, 8).unwrap();
         one.messenger.send(&mut path, 0, 0, address, 8).await.unwrap();
         one.messenger.received(&mut path, posted).await.unwrap();
     });
     b.sim.spawn_program("from any", async move {
         let (address, mut path) = (other.buffer(&[7; 8]), from(&other.sim));
         other.messenger.send(&mut path, 1, 0, address, 8).await.unwrap();
-        let posted = other.messenger.post(&path, None, None, address, 8).unwrap();
+        let posted = other.messenger.post(&path, None, Tags::ANY, address, 8).unwrap();
         assert_eq!(other.messenger.received(&mut path, posted).await.unwrap().source, 1);
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
@@ -217,7 +218,7 @@ fn a_short_message_to_a_receive_is_copied_once() {
     let memory = host.memory.clone();
     host.thread(move |_, sim| async move {
         let mut path = from(&sim);
-        let posted = messenger.post(&path, None, None, back, INLINE).unwrap();
+        let posted = messenger.post(&path, None, Tags::ANY, back, INLINE).unwrap();
         messenger.send(&mut path, 0, 9, out, INLINE).await.unwrap();
         messenger.received(&mut path, posted).await.unwrap();
         assert_eq!(parts(&path), [(Stage::LIBRARY, LIBRARY), (Stage::COPY, LINE + 1193)]);

@@ -3,6 +3,7 @@
 use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
+use nicety_nic::Tags;
 use nicety_nic::nfp::stages;
 use nicety_nic::nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW, number};
 use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
@@ -77,16 +78,17 @@ fn messages_of_all_sizes_arrive() {
         for (number, size) in sizes.into_iter().enumerate() {
             let address = sender.buffer(&pattern(size, number));
             let size = size as u64;
-            sender.messenger.send(&mut path, 1, number as u32, address, size).await.unwrap();
+            sender.messenger.send(&mut path, 1, number as u64, address, size).await.unwrap();
         }
     });
     b.sim.clone().spawn_program("receiver", async move {
         let mut path = Path::from(Time::ZERO);
         for (number, size) in sizes.into_iter().enumerate() {
             let address = b.buffer(&vec![0; size + 5]);
-            let posted = b.messenger.post(&path, Some(0), Some(number as u32), address, size as u64 + 5);
+            let posted =
+                b.messenger.post(&path, Some(0), Tags::exactly(number as u64), address, size as u64 + 5);
             let arrival = b.messenger.received(&mut path, posted.unwrap()).await.unwrap();
-            assert_eq!(arrival, Arrival { source: 0, tag: number as u32, bytes: size as u64 });
+            assert_eq!(arrival, Arrival { source: 0, tag: number as u64, bytes: size as u64 });
             assert_eq!(b.bytes(address, size), pattern(size, number));
             assert_eq!(path.at(), b.sim.now());
         }
@@ -100,7 +102,7 @@ fn messages_of_all_sizes_arrive() {
 #[test]
 fn receives_take_messages_in_any_order() {
     let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
-    for tag in 0..4u32 {
+    for tag in 0..4 {
         let sender = a.clone();
         a.sim.spawn_program(format!("sender {tag}"), async move {
             let address = sender.buffer(&pattern(10_000, tag as usize));
@@ -112,7 +114,7 @@ fn receives_take_messages_in_any_order() {
         let mut path = Path::from(Time::ZERO);
         let address = b.buffer(&[0; 10_000]);
         for tag in [2, 0, 3, 1] {
-            let posted = b.messenger.post(&path, None, Some(tag), address, 10_000).unwrap();
+            let posted = b.messenger.post(&path, None, Tags::exactly(tag), address, 10_000).unwrap();
             b.messenger.received(&mut path, posted).await.unwrap();
             assert_eq!(b.bytes(address, 10_000), pattern(10_000, tag as usize));
         }
@@ -127,7 +129,7 @@ fn both_may_send_at_once() {
         node.sim.clone().spawn_program("both", async move {
             let (me, mut path) = (node.sim.node().0, Path::from(Time::ZERO));
             let (out, back) = (node.buffer(&pattern(200_000, me as usize)), node.buffer(&[0; 200_000]));
-            let posted = node.messenger.post(&path, Some(1 - me), None, back, 200_000).unwrap();
+            let posted = node.messenger.post(&path, Some(1 - me), Tags::ANY, back, 200_000).unwrap();
             node.messenger.send(&mut path, 1 - me, 9, out, 200_000).await.unwrap();
             node.messenger.received(&mut path, posted).await.unwrap();
             assert_eq!(node.bytes(back, 200_000), pattern(200_000, 1 - me as usize));
@@ -152,7 +154,7 @@ fn a_host_that_does_not_receive_delays_its_sender_only() {
     let receiver = a.clone();
     a.sim.spawn_program("receiver", async move {
         let (address, mut path) = (receiver.buffer(&[0; 1000]), Path::from(Time::ZERO));
-        let posted = receiver.messenger.post(&path, None, None, address, 1000).unwrap();
+        let posted = receiver.messenger.post(&path, None, Tags::ANY, address, 1000).unwrap();
         receiver.messenger.received(&mut path, posted).await.unwrap();
     });
     b.sim.clone().spawn_program("late", async move {
@@ -162,7 +164,7 @@ fn a_host_that_does_not_receive_delays_its_sender_only() {
         let mut path_now = Path::from(b.sim.now());
         b.messenger.send(&mut path_now, 0, 1, address, 1000).await.unwrap();
         for _ in 0..WINDOW + 5 {
-            let posted = b.messenger.post(&path, Some(0), Some(0), address, 1000).unwrap();
+            let posted = b.messenger.post(&path, Some(0), Tags::exactly(0), address, 1000).unwrap();
             b.messenger.received(&mut path, posted).await.unwrap();
             assert_eq!(b.bytes(address, INLINE as usize), [7; INLINE as usize]);
         }
@@ -189,11 +191,11 @@ fn invalid_arguments_are_refused() {
     });
     b.sim.clone().spawn_program("receiver", async move {
         let (address, mut path) = (b.buffer(&[0; 10]), Path::from(Time::ZERO));
-        let posted = b.messenger.post(&path, None, None, address, 10).unwrap();
+        let posted = b.messenger.post(&path, None, Tags::ANY, address, 10).unwrap();
         let error = b.messenger.received(&mut path, posted).await.unwrap_err();
         let message = Arrival { source: 0, tag: 3, bytes: 20 };
         assert_eq!(error, MessageError::NoRoom { message, room: 10 });
-        assert!(b.messenger.post(&path, Some(2), None, address, 10).is_err());
+        assert!(b.messenger.post(&path, Some(2), Tags::ANY, address, 10).is_err());
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
 }
@@ -207,7 +209,7 @@ fn the_parts_of_a_ping_pong_add_up() {
                 let (me, address) = (node.sim.node().0, node.buffer(&vec![0; size as usize]));
                 let mut path = Path::from(Time::ZERO);
                 for round in 0..4 {
-                    let posted = node.messenger.post(&path, None, None, address, size).unwrap();
+                    let posted = node.messenger.post(&path, None, Tags::ANY, address, size).unwrap();
                     node.sim.until(Time::ZERO + Duration::from_us(1000 * (round + 1))).await;
                     path = Path::from(node.sim.now());
                     if me == 0 {
@@ -243,7 +245,7 @@ fn the_path_of_every_round_trip_is_its_initiators() {
             for round in 0..40 {
                 let begun = a.sim.now();
                 let mut path = Path::from(begun);
-                let posted = a.messenger.post(&path, None, None, address, 8).unwrap();
+                let posted = a.messenger.post(&path, None, Tags::ANY, address, 8).unwrap();
                 a.messenger.send(&mut path, 1, 0, address, 8).await.unwrap();
                 a.messenger.received(&mut path, posted).await.unwrap();
                 assert_eq!((path.origin(), path.at()), (begun, a.sim.now()), "round {round}, {late} us late");
@@ -253,7 +255,7 @@ fn the_path_of_every_round_trip_is_its_initiators() {
             let (address, mut path) = (b.buffer(&[0; 8]), Path::from(Time::ZERO));
             b.sim.delay(Duration::from_us(10 + late)).await;
             for _ in 0..40 {
-                let posted = b.messenger.post(&path, None, None, address, 8).unwrap();
+                let posted = b.messenger.post(&path, None, Tags::ANY, address, 8).unwrap();
                 b.messenger.received(&mut path, posted).await.unwrap();
                 b.messenger.send(&mut path, 0, 0, address, 8).await.unwrap();
             }
@@ -275,7 +277,7 @@ fn the_same_seed_gives_the_same_run() {
             node.sim.clone().spawn_program("both", async move {
                 let (me, mut path) = (node.sim.node().0, Path::from(Time::ZERO));
                 let (out, back) = (node.buffer(&pattern(500_000, me as usize)), node.buffer(&[0; 500_000]));
-                let posted = node.messenger.post(&path, Some(1 - me), None, back, 500_000).unwrap();
+                let posted = node.messenger.post(&path, Some(1 - me), Tags::ANY, back, 500_000).unwrap();
                 node.messenger.send(&mut path, 1 - me, 9, out, 500_000).await.unwrap();
                 node.messenger.received(&mut path, posted).await.unwrap();
                 assert_eq!(node.bytes(back, 500_000), pattern(500_000, 1 - me as usize));
@@ -311,7 +313,7 @@ fn messages_start_with_the_first_of_them() {
                 b.sim.delay(Duration::from_us(500)).await;
             }
             let mut path = Path::from(b.sim.now());
-            let posted = b.messenger.post(&path, Some(0), Some(5), address, 20).unwrap();
+            let posted = b.messenger.post(&path, Some(0), Tags::exactly(5), address, 20).unwrap();
             b.messenger.received(&mut path, posted).await.unwrap();
             assert_eq!(b.bytes(address, 20), pattern(20, 1));
         });
@@ -343,7 +345,8 @@ fn messages_need_their_microengines() {
     });
     b.sim.clone().spawn_program("receiver", async move {
         b.sim.delay(Duration::from_us(500)).await;
-        let error = b.messenger.post(&Path::from(b.sim.now()), None, None, 0, 0).map(|_| ()).unwrap_err();
+        let error =
+            b.messenger.post(&Path::from(b.sim.now()), None, Tags::ANY, 0, 0).map(|_| ()).unwrap_err();
         assert_eq!(error, MessageError::Microengine { number: 57, first: 56, last: 59 });
         assert!(
             error.to_string().contains("need microengines 56 to 59, and a process runs on microengine 57")
@@ -385,7 +388,7 @@ fn chunks_overlap() {
     });
     b.sim.clone().spawn_program("receiver", async move {
         let (address, mut path) = (b.buffer(&vec![0; BYTES]), Path::from(Time::ZERO));
-        let posted = b.messenger.post(&path, None, None, address, BYTES as u64).unwrap();
+        let posted = b.messenger.post(&path, None, Tags::ANY, address, BYTES as u64).unwrap();
         b.messenger.received(&mut path, posted).await.unwrap();
         assert_eq!(b.bytes(address, BYTES), pattern(BYTES, 1));
         let gbps = 8.0 * BYTES as f64 / (b.sim.now().ps() as f64 / 1000.0);
@@ -421,14 +424,15 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
             // Every other receive accepts any rank.
             let source = (number % 2 == 0).then_some(from);
             let room = len as u64 + 3;
-            let receive = node.messenger.post(&path, source, Some(number as u32), address, room).unwrap();
+            let receive =
+                node.messenger.post(&path, source, Tags::exactly(number as u64), address, room).unwrap();
             posted.push((number, from, len, address, receive));
         }
         let (receiver, mut own) = (node.clone(), path.clone());
         node.sim.clone().spawn_program("receiver", async move {
             for (number, source, len, address, receive) in posted {
                 let arrival = receiver.messenger.received(&mut path, receive).await.unwrap();
-                assert_eq!(arrival, Arrival { source, tag: number as u32, bytes: len as u64 });
+                assert_eq!(arrival, Arrival { source, tag: number as u64, bytes: len as u64 });
                 assert_eq!(receiver.bytes(address, len + 3), [pattern(len, number), vec![0; 3]].concat());
             }
         });
@@ -438,7 +442,7 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
             for (number, (_, to, len, wait)) in sends {
                 node.sim.delay(Duration::from_ns(wait.into())).await;
                 let address = node.buffer(&pattern(len, number));
-                node.messenger.send(&mut own, to, number as u32, address, len as u64).await.unwrap();
+                node.messenger.send(&mut own, to, number as u64, address, len as u64).await.unwrap();
             }
         });
     }

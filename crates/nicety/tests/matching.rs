@@ -1,0 +1,273 @@
+//! Which message a receive takes, on a card of every design: by its source, by all bits of its tag, and in order.
+
+use nicety::{Cluster, ClusterConfig, Error, Host, LARGEST_TAG, Tags, Topology, cards};
+use nicety_types::Duration;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const CARDS: [&str; 5] = ["spin-discrete", "nfp-4000", "qnix", "apenet-v5", "niagara2-niu"];
+
+/// Bytes of a message that every design sends at once, and of one that some keep back until its receive is there.
+const SHORT: u64 = 8;
+const LONG: u64 = 20_000;
+
+/// A message to rank 0.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    from: u32,
+    tag: u64,
+    bytes: u64,
+}
+
+/// A receive of rank 0.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    source: Option<u32>,
+    tags: Tags,
+}
+
+/// When things happen, in microseconds: before the first receive and between receives, and likewise for sends.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    receives: (u64, u64),
+    sends: (u64, u64),
+}
+
+/// Between sends, so that no short message overtakes a long one, which takes longer to hand over.
+const APART: u64 = 300;
+
+const RECEIVES_FIRST: Times = Times { receives: (0, 0), sends: (3_000, APART) };
+const MESSAGES_FIRST: Times = Times { receives: (10_000, 50), sends: (0, APART) };
+const SIDE_BY_SIDE: Times = Times { receives: (60, 330), sends: (0, APART) };
+
+fn run<F>(card: &str, program: impl Fn(Host) -> F) -> Result<(), Error>
+where
+    F: Future<Output = Result<(), Error>> + 'static,
+{
+    // A CPU for each thread, so that none waits for a pause of another.
+    let card = cards::load(card, &["host.cores=32".to_owned()])?;
+    let config = ClusterConfig { topology: Topology::Star, ..ClusterConfig::new(3, card) };
+    let mut cluster = Cluster::new(config)?;
+    for rank in 0..3 {
+        cluster.program(rank, &program);
+    }
+    cluster.run().map(|_| ())
+}
+
+async fn pause(host: &Host, us: u64) {
+    host.compute(Duration::from_us(us)).await;
+}
+
+/// The number of the message that each receive has taken.
+fn taken(card: &str, messages: &[Message], wanted: &[Wanted], times: Times) -> Vec<usize> {
+    let found = Rc::new(RefCell::new(Vec::new()));
+    let ran = run(card, |host| {
+        let (messages, wanted, found) = (messages.to_vec(), wanted.to_vec(), found.clone());
+        async move {
+            if host.rank() == 0 {
+                pause(&host, times.receives.0).await;
+                let mut posted = Vec::new();
+                for Wanted { source, tags } in wanted {
+                    let buffer = host.alloc(LONG)?;
+                    posted.push((host.post_recv_matching(&buffer, source, tags).await?, buffer));
+                    pause(&host, times.receives.1).await;
+                }
+                for (pending, buffer) in posted {
+                    let received = host.received(pending).await?;
+                    let number = usize::from(buffer.read(0, 1)[0]);
+                    let Message { from, tag, bytes } = messages[number];
+                    assert_eq!((received.source, received.tag, received.length), (from, tag, bytes));
+                    found.borrow_mut().push(number);
+                }
+                return Ok(());
+            }
+            // A message that stays with its sender holds none of those behind it up.
+            let mut sending = Vec::new();
+            pause(&host, times.sends.0).await;
+            for (number, Message { from, tag, bytes }) in messages.into_iter().enumerate() {
+                if from == host.rank() {
+                    let buffer = host.alloc(bytes)?;
+                    buffer.write(0, &[number as u8]);
+                    sending.push(host.spawn(move |host| async move { host.send(&buffer, 0, tag).await }));
+                }
+                pause(&host, times.sends.1).await;
+            }
+            for sent in sending {
+                sent.join().await?;
+            }
+            Ok(())
+        }
+    });
+    ran.unwrap_or_else(|error| panic!("{card}, {times:?}: {error}"));
+    found.take()
+}
+
+#[test]
+fn receives_take_what_their_source_and_bits_say_in_order() {
+    let short = |from, tag| Message { from, tag, bytes: SHORT };
+    let long = |from, tag| Message { from, tag, bytes: LONG };
+    let wanted = |source, bits, ignore| Wanted { source, tags: Tags { bits, ignore } };
+    let any = |source| Wanted { source, tags: Tags::ANY };
+    let top = 1 << 62;
+    let cases: [(&[Message], &[Wanted], &[usize]); 4] = [
+        // Bytes of a tag that do not count, whatever the receive has there.
+        (
+            &[short(1, 0x501), long(1, 0x501), short(1, 0x7), long(1, 0x5ff), short(1, 0x601)],
+            &[
+                wanted(None, 0x500, 0xff),
+                wanted(Some(1), 0x501, 0),
+                wanted(None, 0x5aa, 0xff),
+                any(Some(1)),
+                wanted(None, 0x001, 0xf00),
+            ],
+            &[0, 1, 3, 2, 4],
+        ),
+        // The upper half of a tag, up to its last bit.
+        (
+            &[
+                short(1, LARGEST_TAG),
+                long(1, top),
+                short(1, 1 << 32 | 5),
+                long(1, 5),
+                long(1, top | 1 << 32 | 5),
+            ],
+            &[
+                wanted(None, 5, 0),
+                wanted(None, 1 << 32 | 5, 0),
+                wanted(None, 5, top | 1 << 32),
+                wanted(None, top, top - 1),
+                wanted(None, top, 0),
+            ],
+            &[3, 2, 4, 0, 1],
+        ),
+        // The first that fits of those that were posted, and the first that fits of those that have come.
+        (
+            &[short(1, 1), long(1, 2), short(1, 1), short(1, 3)],
+            &[any(None), wanted(None, 1, 0), any(None), wanted(None, 2, 1)],
+            &[0, 2, 1, 3],
+        ),
+        // Of one source or any, where two send at the same time.
+        (
+            &[short(1, 9), long(2, 9), short(1, 9), short(2, 8)],
+            &[wanted(Some(2), 9, 0), any(Some(1)), wanted(None, 8, 0), any(None)],
+            &[1, 0, 3, 2],
+        ),
+    ];
+    for card in CARDS {
+        for (number, (messages, wanted, expected)) in cases.iter().enumerate() {
+            for times in [RECEIVES_FIRST, MESSAGES_FIRST, SIDE_BY_SIDE] {
+                assert_eq!(
+                    taken(card, messages, wanted, times),
+                    *expected,
+                    "{card}, case {number}, {times:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Each message takes the first of the receives that fits. By times it is the same: none prefers another pairing.
+fn paired(messages: &[Message], wanted: &[Wanted]) -> Vec<Option<usize>> {
+    let mut of_receives = vec![None; wanted.len()];
+    for (number, message) in messages.iter().enumerate() {
+        let fits = |(at, wanted): (usize, &Wanted)| {
+            let Tags { bits, ignore } = wanted.tags;
+            let differ = (0..64).any(|bit| ignore >> bit & 1 == 0 && (bits ^ message.tag) >> bit & 1 == 1);
+            of_receives[at].is_none() && !differ
+        };
+        if let Some(at) = wanted.iter().enumerate().position(fits) {
+            of_receives[at] = Some(number);
+        }
+    }
+    of_receives
+}
+
+fn few_bits() -> impl Strategy<Value = u64> {
+    let bit = prop::sample::select(vec![0, 1, 2, 1 << 31, 1 << 32, 1 << 62]);
+    prop::collection::vec(bit, 1..4).prop_map(|bits| bits.into_iter().fold(0, |all, bit| all | bit))
+}
+
+fn tags() -> impl Strategy<Value = Tags> {
+    let ignore = prop_oneof![4 => Just(0), 3 => few_bits(), 1 => Just(LARGEST_TAG), 1 => Just(!0)];
+    (few_bits(), ignore).prop_map(|(bits, ignore)| Tags { bits, ignore })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// On each card as by a plain list, whatever comes first.
+    #[test]
+    fn every_card_pairs_messages_and_receives_alike(
+        messages in prop::collection::vec((few_bits(), prop::sample::select(vec![SHORT, LONG])), 1..10),
+        wanted in prop::collection::vec((prop_oneof![Just(None), Just(Some(1))], tags()), 0..10),
+        (receives, sends) in ((0..900u64, 0..500u64), (0..900u64, APART..500)),
+    ) {
+        let messages: Vec<_> =
+            messages.into_iter().map(|(tag, bytes)| Message { from: 1, tag, bytes }).collect();
+        let wanted: Vec<_> = wanted.into_iter().map(|(source, tags)| Wanted { source, tags }).collect();
+        // Without the receives that stay, and with others for the messages that would.
+        let pairs = paired(&messages, &wanted);
+        let (mut receives_paired, mut expected) = (Vec::new(), Vec::new());
+        for (wanted, message) in wanted.iter().zip(&pairs) {
+            if let Some(message) = message {
+                receives_paired.push(*wanted);
+                expected.push(*message);
+            }
+        }
+        for (number, message) in messages.iter().enumerate() {
+            if !pairs.contains(&Some(number)) {
+                receives_paired.push(Wanted { source: None, tags: Tags::exactly(message.tag) });
+                expected.push(number);
+            }
+        }
+        prop_assert_eq!(paired(&messages, &receives_paired), expected.iter().copied().map(Some).collect::<Vec<_>>());
+        for card in CARDS {
+            let found = taken(card, &messages, &receives_paired, Times { receives, sends });
+            prop_assert_eq!(&found, &expected, "{}", card);
+        }
+    }
+}
+
+#[test]
+fn tags_beyond_63_bits_are_refused_and_waits_name_the_bits() {
+    for card in CARDS {
+        run(card, |host| async move {
+            let buffer = host.alloc(8)?;
+            let tag = LARGEST_TAG + 1;
+            for error in [
+                host.send(&buffer, 1, tag).await.unwrap_err(),
+                host.recv(&buffer, None, Some(tag)).await.unwrap_err(),
+                host.post_recv_matching(&buffer, None, Tags { bits: !0, ignore: !0 })
+                    .await
+                    .map(|_| ())
+                    .unwrap_err(),
+            ] {
+                let text = error.to_string();
+                assert!(matches!(error, Error::Input(_)), "{text}");
+                let said = "is too large: tags of messages have 63 bits, 0 to 9223372036854775807";
+                assert!(text.starts_with("tag ") && text.contains(said), "{text}");
+            }
+            Ok(())
+        })
+        .unwrap();
+        for (tags, said) in [
+            (Tags { bits: 0x500, ignore: 0xff }, "a message from rank 1, tag 0x500 but for the bits 0xff"),
+            (Tags { bits: 5, ignore: 1 << 63 }, "a message from rank 1, tag 5"),
+            (Tags { bits: 5, ignore: LARGEST_TAG }, "a message from rank 1, any tag"),
+        ] {
+            let waits = run(card, |host| async move {
+                if host.rank() == 0 {
+                    host.recv_matching(&host.alloc(8)?, Some(1), tags).await?;
+                }
+                Ok(())
+            });
+            let error = waits.unwrap_err();
+            let line = |line: &str| line.split(" -> ").any(|part| part.trim_end_matches(';').ends_with(said));
+            assert!(
+                matches!(error, Error::Deadlock(_)) && error.to_string().lines().any(line),
+                "{card}: {error}"
+            );
+        }
+    }
+}
