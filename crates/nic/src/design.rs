@@ -7,7 +7,7 @@
 
 use crate::NodeSpec;
 use crate::counters::CardReport;
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
 use crate::parts::transport::Undelivered;
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use nicety_fabric::Port;
@@ -60,6 +60,13 @@ pub trait Design: Sync {
     /// note begins with a line break.
     fn hints(&self, _cards: &[(u32, Rc<dyn Card>)]) -> String {
         String::new()
+    }
+}
+
+impl dyn Design {
+    /// Its cards have no command that does this.
+    fn lacks(&self, what: &str) -> CardError {
+        CardError::Input(format!("a card of design {} has no command that {what}", self.name()))
     }
 }
 
@@ -288,6 +295,32 @@ pub trait Card: Any {
         _then: Box<dyn FnOnce(PostedReceive)>,
     ) -> Result<(), PostedReceive> {
         Err(posted)
+    }
+
+    /// The oldest early message that a receive of this source and these tags would take. It stays where it is; the arrival's room
+    /// is its own length.
+    ///
+    /// # Errors
+    /// When cards of this design do not tell, or a message was lost.
+    fn probe<'c>(
+        self: Rc<Self>,
+        _caller: Caller<'c>,
+        _source: Option<u32>,
+        _tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(ready(Err(self.design().lacks("looks for messages and takes none"))))
+    }
+
+    /// Gives up a posted receive. Returns it if something has come for it, or is about to: then it is to be received.
+    ///
+    /// # Errors
+    /// When cards of this design keep the receives that they have.
+    fn cancel<'c>(
+        self: Rc<Self>,
+        _caller: Caller<'c>,
+        _posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(ready(Err(self.design().lacks("takes a posted receive back"))))
     }
 
     /// The host's program has ended: closes what it has left open, as an operating system does.

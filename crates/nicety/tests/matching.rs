@@ -271,3 +271,137 @@ fn tags_beyond_63_bits_are_refused_and_waits_name_the_bits() {
         }
     }
 }
+
+/// Cards that tell of early messages, and give receives back.
+const TELLING: [&str; 4] = ["spin-discrete", "nfp-4000", "apenet-v5", "niagara2-niu"];
+
+#[test]
+fn a_probe_finds_the_first_early_message_that_fits_and_leaves_it() {
+    for card in TELLING {
+        run(card, |host| async move {
+            let messages = [(0x501, SHORT), (0x502, LONG), (0x7, SHORT)];
+            if host.rank() == 1 {
+                for (tag, bytes) in messages {
+                    let buffer = host.alloc(bytes)?;
+                    let _ = host.spawn(move |host| async move { host.send(&buffer, 0, tag).await });
+                    pause(&host, 100).await;
+                }
+            }
+            if host.rank() > 0 {
+                return Ok(());
+            }
+            let five = Tags { bits: 0x5aa, ignore: 0xff };
+            let start = host.now();
+            assert_eq!(host.probe(None, Tags::ANY).await?, None, "{card}: it is too early");
+            assert!(host.now() > start, "{card}: a loop of probes comes to its end");
+            pause(&host, 5_000).await;
+            let probed = async |source, tags| -> Result<_, Error> {
+                Ok(host.probe(source, tags).await?.map(|found| (found.source, found.tag, found.length)))
+            };
+            let buffer = host.alloc(LONG)?;
+            for (tag, bytes) in messages {
+                let tags = if tag > 0xff { five } else { Tags::exactly(tag) };
+                let expected = Some((1, tag, bytes));
+                assert_eq!(probed(None, tags).await?, expected, "{card}");
+                assert_eq!(probed(Some(1), Tags::ANY).await?, expected, "{card}: it is still there");
+                assert_eq!(probed(Some(2), tags).await?, None, "{card}");
+                assert_eq!(probed(None, Tags::exactly(0x500)).await?, None, "{card}");
+                let received = host.recv_matching(&buffer, Some(1), tags).await?;
+                assert_eq!((received.tag, received.length), (tag, bytes), "{card}");
+            }
+            assert_eq!(probed(None, Tags::ANY).await?, None, "{card}: all are taken");
+            let error = host.probe(Some(3), Tags::ANY).await.unwrap_err().to_string();
+            assert!(error.contains("there is no rank 3"), "{error}");
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{card}: {error}"));
+    }
+}
+
+#[test]
+fn a_probe_takes_the_time_of_its_card() {
+    for (card, picoseconds) in [
+        // Post, bus, bus, notice: the matching unit's work on a command, match.command, is none.
+        ("spin-discrete", 65_000 + 250_000 + 250_000 + 65_000),
+        // library.call
+        ("nfp-4000", 50_000),
+    ] {
+        run(card, |host| async move {
+            for probes in [true, false] {
+                let pending = host.post_recv(&host.alloc(8)?, None, None).await?;
+                pause(&host, 10).await;
+                let start = host.now();
+                if probes {
+                    assert_eq!(host.probe(Some(0), Tags::ANY).await?, None);
+                } else {
+                    assert!(host.cancel(pending).await?.is_none());
+                }
+                assert_eq!(host.now().since(start).ps(), picoseconds, "{card}, {probes}");
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{card}: {error}"));
+    }
+}
+
+#[test]
+fn a_receive_that_is_given_up_takes_no_message_and_none_is_lost() {
+    for card in TELLING {
+        // Rank 1 sends 100 us after its start; the receive is given up before, meanwhile and after.
+        for us in (0..200).step_by(9).chain([1_000]) {
+            for bytes in [SHORT, LONG] {
+                let given_up = Rc::new(RefCell::new(None));
+                let told = given_up.clone();
+                let ran = run(card, |host| {
+                    let told = told.clone();
+                    async move {
+                        match host.rank() {
+                            0 => {
+                                let (first, second) = (host.alloc(LONG)?, host.alloc(LONG)?);
+                                let pending = host.post_recv(&first, None, Some(4)).await?;
+                                let behind = host.post_recv(&second, None, None).await?;
+                                pause(&host, us).await;
+                                let back = host.cancel(pending).await?;
+                                told.replace(Some(back.is_none()));
+                                let taken = match back {
+                                    // The one behind it is for nothing then.
+                                    Some(pending) => {
+                                        let received = host.received(pending).await?;
+                                        assert!(host.cancel(behind).await?.is_none());
+                                        received
+                                    }
+                                    None => host.received(behind).await?,
+                                };
+                                assert_eq!((taken.source, taken.tag, taken.length), (1, 4, bytes));
+                            }
+                            1 => {
+                                pause(&host, 100).await;
+                                host.send(&host.alloc(bytes)?, 0, 4).await?;
+                            }
+                            _ => {}
+                        }
+                        Ok(())
+                    }
+                });
+                ran.unwrap_or_else(|error| panic!("{card}, {us} us: {error}"));
+                let given_up = given_up.take().expect("asked");
+                // A card for frames has read nothing before its program waits.
+                let expected = us < 100 || card == "niagara2-niu";
+                assert!(given_up == expected || (100..200).contains(&us), "{card}, {us} us");
+            }
+        }
+    }
+}
+
+#[test]
+fn virtual_interfaces_keep_their_messages_and_receives() {
+    run("qnix", |host| async move {
+        let pending = host.post_recv(&host.alloc(8)?, None, None).await?;
+        let probed = host.probe(None, Tags::ANY).await.unwrap_err().to_string();
+        assert_eq!(probed, "a card of design qnix has no command that looks for messages and takes none");
+        let cancelled = host.cancel(pending).await.map(|_| ()).unwrap_err().to_string();
+        assert_eq!(cancelled, "a card of design qnix has no command that takes a posted receive back");
+        Ok(())
+    })
+    .unwrap();
+}

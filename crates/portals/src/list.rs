@@ -259,6 +259,12 @@ impl Interface {
         Ok(&self.entries.get(handle)?.me)
     }
 
+    /// The first entry on the priority list of a portal table entry whose events have this user word.
+    pub fn me_with(&self, pt: u32, user_ptr: u64) -> Option<MeHandle> {
+        let mut entries = self.table.get(pt)?.priority.iter().map(|key| key.entry);
+        entries.find(|&entry| self.entries.get(entry).is_ok_and(|entry| entry.me.user_ptr == user_ptr))
+    }
+
     /// Whether an entry has these handlers that is on a list, or that a message or an unexpected header refers to.
     pub fn handlers_in_use(&self, handlers: u32) -> bool {
         self.entries.values().any(|entry| entry.me.handlers == Some(handlers))

@@ -6,7 +6,7 @@ use crate::apenet::spec::read_apenet;
 use crate::apenet::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
 use crate::parts;
 use crate::programs::RefusedCommand;
 use crate::sections::NodeSpec;
@@ -238,6 +238,30 @@ impl design::Card for Node {
         Box::pin(
             async move { caller.on_path(async |path| self.messenger.received(&receiving, path).await).await },
         )
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            let look = async |path: &mut _| self.messenger.probe(source, tags, path).await;
+            caller.timed("look for a message", look).await
+        })
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move {
+            let receiving: Rc<Receiving> = posted.look::<Rc<Receiving>>().clone();
+            let cancel = async |path: &mut _| self.messenger.cancel(&receiving, path).await;
+            Ok((!caller.timed("cancel a receive", cancel).await).then_some(posted))
+        })
     }
 }
 

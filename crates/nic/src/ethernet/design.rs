@@ -8,7 +8,7 @@ use super::spec::{EthernetSpec, HEADERS, read_ethernet};
 use super::{stages, wire};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
 use crate::sections::NodeSpec;
 use crate::text::LISTED;
 use nicety_host::KernelCounters;
@@ -274,6 +274,30 @@ impl design::Card for Node {
             let what = posted.what();
             let wait = async |path: &mut _| self.messenger.received(caller.thread, &posted, path).await;
             describe(move || what.clone(), caller.timed("wait for a receive", wait)).await
+        })
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            let look = async |path: &mut _| self.messenger.probe(caller.thread, source, tags, path).await;
+            caller.timed("look for a message", look).await
+        })
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move {
+            let own: Rc<Posted> = posted.look::<Rc<Posted>>().clone();
+            let cancel = async |path: &mut _| self.messenger.cancel(caller.thread, &own, path).await;
+            Ok((!caller.timed("cancel a receive", cancel).await).then_some(posted))
         })
     }
 }

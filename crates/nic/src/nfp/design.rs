@@ -2,7 +2,7 @@
 
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
 use crate::nfp::spec::read_processor;
 use crate::nfp::stages;
 use crate::nfp::wire::CHECKSUM;
@@ -223,6 +223,32 @@ impl design::Card for ProcessTable {
             let super::Arrival { source, tag, bytes } = arrival;
             // A message longer than its buffer has failed already.
             Ok(Arrival { source, tag, bytes, room: bytes })
+        })
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            let messenger = self.messenger(source)?;
+            let look = async |path: &mut _| messenger.probe(path, source, tags).await;
+            let found = caller.timed("look for a message", look).await?;
+            Ok(found.map(|super::Arrival { source, tag, bytes }| Arrival { source, tag, bytes, room: bytes }))
+        })
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move {
+            let messenger = self.messenger(Some(caller.sim.node().0))?;
+            let cancel = async |path: &mut _| messenger.cancel(path, posted.of()).await;
+            Ok(caller.timed("cancel a receive", cancel).await.map(PostedReceive::new))
         })
     }
 }

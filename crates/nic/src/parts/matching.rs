@@ -40,6 +40,11 @@ impl<R, M> Matching<R, M> {
         self.messages.push_back(message);
     }
 
+    /// Withdraws a posted receive; none if it has been taken.
+    pub fn withdraw(&mut self, is: impl Fn(&R) -> bool) -> Option<R> {
+        take_first(&mut self.receives, is).0
+    }
+
     /// The posted receives, in order.
     pub fn receives(&self) -> impl ExactSizeIterator<Item = &R> {
         self.receives.iter()
@@ -104,6 +109,8 @@ mod tests {
         assert_eq!((lists.receives().len(), lists.messages().len()), (1, 1));
         assert_eq!(post(&mut lists, 6, None), Some(4));
         assert_eq!(lists.take_message(|_| true), (None, 0));
+        assert_eq!(lists.withdraw(|receive| receive.0 == 0), Some((0, Some(7))));
+        assert_eq!((lists.withdraw(|receive| receive.0 == 0), come(&mut lists, 7, 7)), (None, None));
     }
 
     proptest! {

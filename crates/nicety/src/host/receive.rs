@@ -2,7 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::{Arrival, PostedReceive, Tags};
+use nicety_nic::{Arrival, PostedReceive, Tags, check_tag};
 use nicety_types::Time;
 
 /// A received message.
@@ -93,6 +93,32 @@ impl Host {
     ) -> Result<PendingRecv, Error> {
         let wanted = self.wanted(buffer, source, tags)?;
         Ok(PendingRecv(self.inner.card.clone().post_receive(self.caller(), wanted).await?))
+    }
+
+    /// The oldest early message that a receive of this source and these tags would take, if there is one. It waits for its receive
+    /// as before.
+    ///
+    /// Only messages that have come are seen: one that is on its way is not. On a Portals card it is a search of the unexpected
+    /// headers (`PtlMESearch`), which the card answers; on other cards the library looks at its own list, for `library.call` on a
+    /// flow processor, for the host's `notice` on a card with RDMA, and for `messages.match` on a card for frames, which reads its
+    /// connections first.
+    ///
+    /// # Errors
+    /// As [`Host::post_recv`]; on a card with virtual network interfaces, which keeps early messages to itself.
+    pub async fn probe(&self, source: Option<u32>, tags: Tags) -> Result<Option<Received>, Error> {
+        source.map_or(Ok(()), |rank| self.check_rank(rank))?;
+        check_tag(tags.bits)?;
+        let found = self.inner.card.clone().probe(self.caller(), source, tags).await?;
+        Ok(found.map(|Arrival { source, tag, bytes, .. }| Received { source, tag, length: bytes }))
+    }
+
+    /// Gives up a posted receive, which then takes no message. Returns it if a message has come for it or is coming: then it is
+    /// to be received. It costs the same as [`Host::probe`]; on a Portals card it unlinks the match entry (`PtlMEUnlink`).
+    ///
+    /// # Errors
+    /// On a card with virtual network interfaces, which keeps the receives that it has.
+    pub async fn cancel(&self, pending: PendingRecv) -> Result<Option<PendingRecv>, Error> {
+        Ok(self.inner.card.clone().cancel(self.caller(), pending.0).await?.map(PendingRecv))
     }
 
     /// Waits for the message of a posted receive; on a Portals card, for its PUT event.

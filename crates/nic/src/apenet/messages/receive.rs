@@ -2,7 +2,7 @@
 
 use crate::apenet::messages::{BYTES, CREDIT, CTS, Came, Coming, How, Messenger, Receiving, data};
 use crate::design::CardError;
-use crate::messages::{Arrival, Wanted};
+use crate::messages::{Arrival, Tags, Wanted};
 use nicety_kernel::{Signal, describe, race};
 use nicety_types::{Path, Stage};
 use std::cell::{Cell, RefCell};
@@ -39,6 +39,31 @@ impl Messenger {
             }
             None => Err(self.failure().expect("one of the two")),
         }
+    }
+
+    /// The oldest message that a receive would take: the library looks at those that no receive has taken.
+    pub(in crate::apenet) async fn probe(
+        &self,
+        source: Option<u32>,
+        tags: Tags,
+        path: &mut Path,
+    ) -> Result<Option<Arrival>, CardError> {
+        self.card.kernel.cpus().notice(path, None).await;
+        if self.failed.borrow().is_some() {
+            return Err(self.failure().expect("just seen"));
+        }
+        let wanted = Wanted { source, tags, address: 0, room: 0 };
+        let matching = self.matching.borrow();
+        let found = matching.messages().find(|came| wanted.takes(came.source, came.tag));
+        let arrival =
+            |came: &Came| Arrival { source: came.source, tag: came.tag, bytes: came.bytes, room: came.bytes };
+        Ok(found.map(arrival))
+    }
+
+    /// Gives up a posted receive. Returns whether no message has taken it.
+    pub(in crate::apenet) async fn cancel(&self, receiving: &Rc<Receiving>, path: &mut Path) -> bool {
+        self.card.kernel.cpus().notice(path, None).await;
+        self.matching.borrow_mut().withdraw(|posted| Rc::ptr_eq(posted, receiving)).is_some()
     }
 
     /// Brings a message to its receive.

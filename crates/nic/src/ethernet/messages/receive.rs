@@ -6,7 +6,7 @@ use crate::design::CardError;
 use crate::ethernet::programs::{InCall, to_its_end};
 use crate::ethernet::sockets::Socket;
 use crate::ethernet::wire;
-use crate::messages::{Arrival, Wanted};
+use crate::messages::{Arrival, Tags, Wanted};
 use nicety_host::threads::{Group, Piece, Thread};
 use nicety_kernel::{Either, Guard, Signal, race};
 use nicety_stack::Error;
@@ -65,6 +65,51 @@ impl Messenger {
         Ok(self.take_kept(program, posted, path).await)
     }
 
+    /// The oldest message that a receive would take. Reads what has come until there is one, unless another thread reads.
+    pub(in crate::ethernet) async fn probe(
+        self: &Rc<Messenger>,
+        program: u32,
+        source: Option<u32>,
+        tags: Tags,
+        path: &mut Path,
+    ) -> Result<Option<Arrival>, CardError> {
+        let wanted = Wanted { source, tags, address: 0, room: 0 };
+        if let Some(turn) = self.turn.try_acquire() {
+            let reads = Rc::new(Reads { call: self.net.programs.enter(program), _turn: turn });
+            while self.first(&wanted).is_none()
+                && let Some(next) = self.next()
+            {
+                self.read_to_its_end(next, &reads, path).await?;
+            }
+        }
+        let call = self.net.programs.enter(program);
+        let work = Piece::new(Group::Application, self.net.spec.messages.match_);
+        call.thread().run(work, Stage::NOTICE, path).await;
+        Ok(self.first(&wanted))
+    }
+
+    fn first(&self, wanted: &Wanted) -> Option<Arrival> {
+        let matching = self.matching.borrow();
+        let found = matching.messages().find(|kept| wanted.takes(kept.header.source, kept.header.tag));
+        found.map(|kept| {
+            let Header { source, tag, bytes, .. } = kept.header;
+            Arrival { source, tag, bytes, room: bytes }
+        })
+    }
+
+    /// Gives up a posted receive. Returns whether no message has taken it.
+    pub(in crate::ethernet) async fn cancel(
+        &self,
+        program: u32,
+        posted: &Rc<Posted>,
+        path: &mut Path,
+    ) -> bool {
+        let call = self.net.programs.enter(program);
+        let work = Piece::new(Group::Application, self.net.spec.messages.match_);
+        call.thread().run(work, Stage::NOTICE, path).await;
+        self.matching.borrow_mut().withdraw(|receive| Rc::ptr_eq(receive, posted)).is_some()
+    }
+
     /// Reads connections until the message of a receive is there.
     async fn read_for(
         self: &Rc<Messenger>,
@@ -77,17 +122,26 @@ impl Messenger {
                 reads.call.thread().sleep().await;
                 continue;
             };
-            // Bytes that have been taken from a connection are not lost where the one that waits is dropped.
-            let (own, reads, mut on) = (self.clone(), reads.clone(), path.clone());
-            let work = async move {
-                let result = own.read(&next, reads.call.thread(), &mut on).await;
-                (result, on)
-            };
-            let (result, on) = to_its_end(&self.net.sim, work).await;
-            *path = on;
-            result?;
+            self.read_to_its_end(next, reads, path).await?;
         }
         Ok(())
+    }
+
+    /// Bytes that have been taken from a connection are not lost where the one that waits is dropped.
+    async fn read_to_its_end(
+        self: &Rc<Messenger>,
+        next: Rc<Incoming>,
+        reads: &Rc<Reads>,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let (own, reads, mut on) = (self.clone(), reads.clone(), path.clone());
+        let work = async move {
+            let result = own.read(&next, reads.call.thread(), &mut on).await;
+            (result, on)
+        };
+        let (result, on) = to_its_end(&self.net.sim, work).await;
+        *path = on;
+        result
     }
 
     /// A connection with bytes that have a place to go to.

@@ -130,6 +130,16 @@ impl Mail {
         }
     }
 
+    /// The oldest message without a receive that one would take.
+    pub(super) fn first(&self, takes: impl Fn(&Envelope) -> bool) -> Option<&Envelope> {
+        self.matching.messages().map(|(envelope, _)| envelope).find(|envelope| takes(envelope))
+    }
+
+    /// Withdraws a posted receive. Returns whether no message has taken it.
+    pub(super) fn withdraw(&mut self, receive: &Rc<Receive>) -> bool {
+        self.matching.withdraw(|posted| Rc::ptr_eq(posted, receive)).is_some()
+    }
+
     /// A receive has taken a message of a rank. Returns the total to report to the rank, once half of its window has
     /// been taken since the last report.
     pub(super) fn took(&mut self, rank: u32) -> Option<u32> {

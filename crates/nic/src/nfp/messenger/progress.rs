@@ -24,6 +24,8 @@ pub(super) struct Receive {
     /// The envelope it has matched, with the path up to its arrival.
     pub(super) taken: RefCell<Option<(Envelope, Path)>>,
     pub(super) done: RefCell<Option<Done>>,
+    /// No message comes any more.
+    pub(super) withdrawn: Cell<bool>,
     /// Its message was from this host itself, and the sender has copied it.
     pub(super) filled_by_sender: Cell<bool>,
 }
@@ -34,7 +36,7 @@ pub(super) type Done = (MessageId, Result<Arrival, MessageError>, Path);
 impl Receive {
     pub(super) fn new(wanted: Wanted) -> Receive {
         let (taken, done) = (RefCell::new(None), RefCell::new(None));
-        Receive { wanted, taken, done, filled_by_sender: Cell::new(false) }
+        Receive { wanted, taken, done, withdrawn: Cell::new(false), filled_by_sender: Cell::new(false) }
     }
 
     pub(super) fn takes(&self, envelope: &Envelope) -> bool {

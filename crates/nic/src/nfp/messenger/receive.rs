@@ -10,7 +10,7 @@ use crate::nfp::messenger::progress::{Posted, Receive};
 use crate::nfp::stages;
 use nicety_channels::Failure;
 use nicety_kernel::describe;
-use nicety_types::Path;
+use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 impl Messenger {
@@ -28,19 +28,13 @@ impl Messenger {
         address: u64,
         room: u64,
     ) -> Result<Posted, MessageError> {
-        let ranks = self.windows.len() as u32;
-        if let Some(rank) = source.filter(|&rank| rank >= ranks) {
-            return Err(MessageError::Rank { rank, ranks });
-        }
         self.device.card().memory().check(address, room)?;
-        if source != Some(self.own) {
-            self.start()?;
-        }
+        self.check_source(source)?;
         let receive = Rc::new(Receive::new(Wanted { source, tags, address, room }));
         self.mail.borrow_mut().post(&receive);
         let (messenger, theirs, mut path) = (self.clone(), receive.clone(), path.clone());
         self.sim.spawn(async move {
-            let (envelope, result) = messenger.take(&theirs, &mut path).await;
+            let Some((envelope, result)) = messenger.take(&theirs, &mut path).await else { return };
             theirs.done.replace(Some((envelope.message(), result, path.clone())));
             messenger.changed.notify_all();
             if envelope.kind == Kind::Eager {
@@ -71,15 +65,64 @@ impl Messenger {
         Err(self.failed.get().expect("just seen").into())
     }
 
-    /// Runs a receive to its end: its envelope, then its bytes. Returns the outcome.
+    /// The oldest message that a receive would take: the library looks at those that no receive has taken.
+    ///
+    /// # Errors
+    /// As [`Messenger::post`]; when a channel failed.
+    pub async fn probe(
+        self: &Rc<Messenger>,
+        path: &mut Path,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Result<Option<Arrival>, MessageError> {
+        self.check_source(source)?;
+        self.library_call(path).await;
+        if let Some(error) = self.failed.get() {
+            return Err(error.into());
+        }
+        let wanted = Wanted { source, tags, address: 0, room: 0 };
+        let mail = self.mail.borrow();
+        Ok(mail.first(|envelope| wanted.takes(envelope.rank, envelope.tag)).map(Envelope::arrival))
+    }
+
+    /// Gives up a posted receive. Returns it if a message has taken it.
+    pub async fn cancel(&self, path: &mut Path, posted: Posted) -> Option<Posted> {
+        self.library_call(path).await;
+        if !self.mail.borrow_mut().withdraw(&posted.0) {
+            return Some(posted);
+        }
+        posted.0.withdrawn.set(true);
+        self.changed.notify_all();
+        None
+    }
+
+    async fn library_call(&self, path: &mut Path) {
+        let card = self.device.card();
+        card.kernel().cpus().spend(card.spec().channels.library, Stage::LIBRARY, path).await;
+    }
+
+    /// Checks that there is such a rank, and has the processes run where messages of others are awaited.
+    fn check_source(self: &Rc<Messenger>, source: Option<u32>) -> Result<(), MessageError> {
+        let ranks = self.windows.len() as u32;
+        if let Some(rank) = source.filter(|&rank| rank >= ranks) {
+            return Err(MessageError::Rank { rank, ranks });
+        }
+        if source != Some(self.own) {
+            self.start()?;
+        }
+        Ok(())
+    }
+
+    /// Runs a receive to its end: its envelope, then its bytes. Returns the outcome; none if it was withdrawn.
     async fn take(
         self: &Rc<Messenger>,
         receive: &Receive,
         path: &mut Path,
-    ) -> (Envelope, Result<Arrival, MessageError>) {
+    ) -> Option<(Envelope, Result<Arrival, MessageError>)> {
         let Wanted { address, room, .. } = receive.wanted;
-        self.changed.wait_until(|| receive.taken.borrow().is_some()).await;
-        let (envelope, since) = receive.taken.take().expect("just seen");
+        let over = || receive.taken.borrow().is_some() || receive.withdrawn.get();
+        self.changed.wait_until(over).await;
+        let (envelope, since) = receive.taken.take()?;
         path.follow(&since);
         // The message's own path, if it is not the receive's.
         let (begun, mut own) = (path.clone(), since);
@@ -99,7 +142,7 @@ impl Messenger {
         };
         let whole = own.continued(&begun, path).unwrap_or(path.clone());
         self.device.card().recorder().message_completed(message, &whole, outcome);
-        (envelope, result)
+        Some((envelope, result))
     }
 
     async fn take_bytes(

@@ -2,7 +2,7 @@
 
 use crate::counters::CardReport;
 use crate::design::{self, CardError, Design, OfDesign};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
 use crate::parts::transport::Undelivered;
 use crate::spin::design::{DESIGN, Report};
 use crate::spin::{CallError, Card, ProgramFailure, RefusedCommand};
@@ -103,5 +103,22 @@ impl design::Card for Node {
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>> {
         Box::pin(async move { Ok(self.card.received_message(caller, posted.of()).await?) })
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move { Ok(self.card.probe_messages(caller, source, tags).await?) })
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move { Ok(self.card.cancel_receive(caller, posted).await?) })
     }
 }

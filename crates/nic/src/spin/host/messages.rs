@@ -12,7 +12,7 @@
 //!
 //! The work of the host's CPUs for a late receive is in `unexpected.rs`.
 
-use crate::messages::{Arrival, Caller, Outgoing, PostedReceive, Wanted};
+use crate::messages::{Arrival, Caller, Outgoing, PostedReceive, Tags, Wanted};
 use crate::spin::host::command::Appending;
 use crate::spin::host::long::{LongMessage, LongNumbers};
 use crate::spin::host::match_bits::{LONG, MESSAGES, tag_of};
@@ -22,8 +22,8 @@ use crate::spin::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_kernel::{Signal, Sim, describe};
 use nicety_portals::{
-    AckRequest, EqHandle, Event, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest, Request, Source,
-    UnexpectedMessage,
+    AckRequest, Effects, EqHandle, Event, EventKind, FailType, Interface, List, Md, MdOptions, Me, MeOptions,
+    PutRequest, Request, SearchOp, Source, UnexpectedMessage,
 };
 use nicety_types::{NodeId, Path};
 use rustc_hash::FxHashMap;
@@ -136,6 +136,20 @@ impl Messages {
             weak
         };
         self.calls.get_or_init(own).upgrade()
+    }
+}
+
+/// A use-once entry for messages of a source and tags, without memory.
+fn entry(source: Option<u32>, tags: Tags) -> Me {
+    Me {
+        match_bits: tags.bits,
+        ignore_bits: tags.ignore | LONG,
+        source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
+        options: MeOptions::OP_PUT
+            | MeOptions::USE_ONCE
+            | MeOptions::EVENT_LINK_DISABLE
+            | MeOptions::EVENT_UNLINK_DISABLE,
+        ..Me::default()
     }
 }
 
@@ -271,24 +285,68 @@ impl Card {
         let messages = self.messages();
         messages.unexpected.check()?;
         let user_ptr = messages.next_request();
-        let me = Me {
-            start: address,
-            length: room,
-            match_bits: tags.bits,
-            ignore_bits: tags.ignore | LONG,
-            source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
-            options: MeOptions::OP_PUT
-                | MeOptions::USE_ONCE
-                | MeOptions::EVENT_LINK_DISABLE
-                | MeOptions::EVENT_UNLINK_DISABLE,
-            user_ptr,
-            ..Me::default()
-        };
+        let me = Me { start: address, length: room, user_ptr, ..entry(source, tags) };
         let post = async |path: &mut _| self.me_append_unanswered(caller.cpus, path, MESSAGES, me).await;
         let appending = caller.timed("append an entry", post).await?;
         // The card has still to serve the append, which may find its message waiting.
         messages.unexpected.expect(user_ptr, wanted);
         Ok(Posted { appending, user_ptr, wanted })
+    }
+
+    /// The first early message that a receive would take: the card searches its unexpected headers.
+    pub(in crate::spin) async fn probe_messages(
+        self: &Rc<Card>,
+        caller: Caller<'_>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Result<Option<Arrival>, CallError> {
+        let Messages { events, unexpected, .. } = self.messages();
+        unexpected.check()?;
+        let user_ptr = self.messages().next_request();
+        let me = Me { user_ptr, ..entry(source, tags) };
+        let search = async |path: &mut Path| {
+            let searching = self.me_search(caller.cpus, path, MESSAGES, me, SearchOp::Only).await;
+            let found = |event: &Event| event.kind == EventKind::Search && event.user_ptr == user_ptr;
+            let came = || self.view.has(*events, found);
+            let over = || came() || searching.refused().is_some();
+            let what = || "its card to search for a message".to_owned();
+            describe(what, self.messages().until(user_ptr, over)).await;
+            match searching.refused().filter(|_| !came()) {
+                Some(error) => Err(error.into()),
+                None => self.take(caller.cpus, path, *events, found).await,
+            }
+        };
+        let event = caller.timed("search for a message", search).await?;
+        unexpected.check()?;
+        let (source, tag, bytes) = (event.initiator.0, tag_of(event.match_bits), event.rlength);
+        Ok((event.fail != FailType::NoMatch).then_some(Arrival { source, tag, bytes, room: bytes }))
+    }
+
+    /// Unlinks the entry of a receive, if nothing has matched it.
+    pub(in crate::spin) async fn cancel_receive(
+        self: &Rc<Card>,
+        caller: Caller<'_>,
+        posted: PostedReceive,
+    ) -> Result<Option<PostedReceive>, CallError> {
+        if self.has_come(posted.look()) {
+            return Ok(Some(posted));
+        }
+        let user_ptr = posted.look::<Posted>().user_ptr;
+        // The card takes commands in order: the entry has been appended when this one is served.
+        let unlink =
+            move |interface: &mut Interface, _: &mut Effects| match interface.me_with(MESSAGES, user_ptr) {
+                Some(entry) => interface.me_unlink(entry).map(|()| true),
+                None => Ok(false),
+            };
+        let ask = async |path: &mut Path| {
+            let unlinking = self.ask(caller.cpus, path, unlink).await;
+            self.answered(caller.cpus, path, unlinking, "unlink an entry").await
+        };
+        if !caller.timed("unlink an entry", ask).await? {
+            return Ok(Some(posted));
+        }
+        self.messages().unexpected.forget(user_ptr);
+        Ok(None)
     }
 
     /// Whether something has come for a receive: its event, what the library has delivered, or an error.
