@@ -273,7 +273,10 @@ def test_the_command_line(nicety: Callable, tmp_path: Path) -> None:
     assert (tmp_path / "out/spin/report.json").read_text() == done.stdout
     (tmp_path / "file").write_text("")
     for command, words in (
-        (["spni"], "there is no study 'spni'; there are spin, nfcomms, qnix, apenet, niagara2; did you mean spin?"),
+        (
+            ["spni"],
+            "there is no study 'spni'; there are spin, nfcomms, qnix, apenet, niagara2, pspin; did you mean spin?",
+        ),
         (["spin", "--only", "line rat"], "no section 'line rat'; it has Parameters, "),
         (["spin", "--only", "line rat"], "did you mean Line rate?"),
         ([], "STUDY"),

@@ -139,6 +139,7 @@ pub fn plan(request: &Request) -> Result<super::line_rate::Plan, Error> {
     let planned = |(name, card): &(String, Card)| super::line_rate::Planned {
         key: name.clone(),
         isa: card.spec.isa().unwrap_or_default().to_owned(),
+        interface: card.spec.interface(),
     };
     Ok(super::line_rate::Plan { compile: cards.iter().map(planned).collect() })
 }

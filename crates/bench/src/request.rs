@@ -334,6 +334,8 @@ impl Request {
     fn modes_of(&self, nic: &str, card: &Card, mixed: bool, pattern: Pattern) -> Result<Vec<Mode>, Error> {
         let design = card.spec.design();
         let wrong = |text: String| Err(Error::Input(text));
+        // The library's handlers are written for nicety.h.
+        let runs = |mode: &Mode| card.spec.interface() == "nicety" || mode.handlers(self.benchmark).is_none();
         let Some(names) = &self.modes else {
             if self.handlers {
                 card.spec.of::<SpinSpec>()?;
@@ -344,7 +346,8 @@ impl Request {
                 return Ok(vec![Mode::Put]);
             }
             let natural = mixed || design.natural_mode().is_none();
-            return Ok(if natural { vec![Mode::Auto] } else { Mode::of(design).to_vec() });
+            let all = Mode::of(design).into_iter().filter(runs);
+            return Ok(if natural { vec![Mode::Auto] } else { all.collect() });
         };
         let modes = names.iter().map(|name| Mode::parse(name)).collect::<Result<Vec<_>, _>>()?;
         if let Some(mode) =
@@ -356,6 +359,13 @@ impl Request {
                 mode.name(),
                 design.name(),
                 [&others[..], &[Mode::Auto.name()]].concat().join(", ")
+            ));
+        }
+        if let Some(mode) = modes.iter().find(|mode| !runs(mode)) {
+            return wrong(format!(
+                "mode {} runs handlers written for nicety.h, and {nic} runs those written for PsPIN (hpu.interface); use --mode rdma or \
+                 portals4, or bench handlers",
+                mode.name()
             ));
         }
         if let Some(mode) = modes.iter().find(|m| self.handlers && m.handlers(self.benchmark).is_none()) {

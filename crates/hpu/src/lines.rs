@@ -10,6 +10,16 @@ use std::sync::Mutex;
 /// The header whose functions are inlined into handlers: an error in one of them is reported at its caller.
 const INTERFACE: &str = "nicety.h";
 
+/// The folder of such headers, for handlers written for PsPIN.
+const INTERFACES: &str = "include/pspin/";
+
+/// Whether a place is in a header whose functions are inlined into handlers.
+fn in_interface(place: &Location) -> bool {
+    let Some(name) = place.file_name() else { return false };
+    let folder = place.file.as_deref().and_then(|file| file.strip_suffix(&*name));
+    name == INTERFACE || folder.is_some_and(|folder| folder.ends_with(INTERFACES))
+}
+
 /// The line tables of an image. They are read on the first lookup, since most runs have nothing to locate,
 /// and results are kept, since lookups repeat.
 pub(crate) struct Lines {
@@ -57,7 +67,7 @@ fn read(file: &[u8], pc: u32) -> Option<Location> {
             None => (None, None),
         };
         let place = Location { function, file, line, called: None };
-        if place.file_name().as_deref() == Some(INTERFACE) {
+        if in_interface(&place) {
             inside = Some(place);
             continue;
         }

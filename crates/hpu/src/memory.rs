@@ -43,6 +43,7 @@ pub struct Region<'a> {
     ordered: bool,
     device: bool,
     stack: bool,
+    whole_words: bool,
     name: &'static str,
 }
 
@@ -63,6 +64,7 @@ impl<'a> Region<'a> {
             ordered: false,
             device: false,
             stack: false,
+            whole_words: false,
             name,
         };
         assert!(
@@ -120,6 +122,12 @@ impl<'a> Region<'a> {
     /// the cores reach it in the order of their cycles.
     pub const fn ordered(mut self) -> Region<'a> {
         self.ordered = true;
+        self
+    }
+
+    /// Registers that decode whole words only: another access of the core traps.
+    pub const fn whole_words(mut self) -> Region<'a> {
+        self.whole_words = true;
         self
     }
 
@@ -463,7 +471,7 @@ impl<'a> AddressSpace<'a> {
     fn may_be_hot(&self, region: &Region<'_>, reference: Reference) -> bool {
         let sp_elsewhere = reference.base_register as usize == SP && self.stack.is_some() && !region.stack;
         let words_inside = || self.ordered_words.iter().any(|&word| region.offset_of(word, 1).is_some());
-        !region.ordered && !sp_elsewhere && !words_inside()
+        !region.ordered && !region.whole_words && !sp_elsewhere && !words_inside()
     }
 
     /// Whether an access is to a word that is ordered by itself.
@@ -487,6 +495,9 @@ impl<'a> AddressSpace<'a> {
         };
         let region = &self.regions[index];
         region.permit(access, address, size).map_err(Stop::Trap)?;
+        if region.whole_words && !(size == 4 && address.is_multiple_of(4)) {
+            return Err(Stop::Trap(TrapKind::PartOfWord { access, address, size, region: region.name }));
+        }
         if region.device {
             if !address.is_multiple_of(size) {
                 return Err(Stop::Trap(TrapKind::Misaligned { access, address, size }));

@@ -110,6 +110,17 @@ pub enum TrapKind {
         /// The region's name.
         region: &'static str,
     },
+    /// An access to a part of a word, where whole words alone are decoded.
+    PartOfWord {
+        /// The kind of access.
+        access: Access,
+        /// The address.
+        address: u32,
+        /// The size of the access in bytes.
+        size: u32,
+        /// The region's name.
+        region: &'static str,
+    },
     /// An atomic access to a device, which has none.
     AtomicOnDevice {
         /// The address.
@@ -166,7 +177,7 @@ pub enum TrapKind {
 /// A place in the source of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// The innermost function outside `nicety.h`, inlined ones included; [printable].
+    /// The innermost function outside `nicety.h` and its like, inlined ones included; [printable].
     pub function: Option<String>,
     /// The source file, with the directory the compiler wrote down, as it stands in the file.
     pub file: Option<String>,
@@ -221,6 +232,7 @@ impl Trap {
             TrapKind::Misaligned { address, .. }
             | TrapKind::OutOfRegion { address, .. }
             | TrapKind::Forbidden { address, .. }
+            | TrapKind::PartOfWord { address, .. }
             | TrapKind::AtomicOnDevice { address, .. }
             | TrapKind::StackOverflow { address, .. } => Some(address),
             _ => None,
@@ -268,6 +280,10 @@ impl fmt::Display for TrapKind {
                 let (wanted, to) = (wanted(access, size), preposition(access));
                 let only = if access == Access::Write { "read-only" } else { "write-only" };
                 write!(f, "{wanted} {to} {address:#x} in {region}, which is {only}")
+            }
+            TrapKind::PartOfWord { access, address, size, region } => {
+                let (wanted, to) = (wanted(access, size), preposition(access));
+                write!(f, "{wanted} {to} {address:#x} in {region}, which has whole words only")
             }
             TrapKind::AtomicOnDevice { address, region } => {
                 write!(f, "atomic access to {address:#x} in {region}, a device without atomics")
@@ -411,6 +427,10 @@ mod tests {
             (
                 TrapKind::Forbidden { access: read, address: 0x20, size: 2, region: "doorbell" },
                 "load of 2 bytes from 0x20 in doorbell, which is write-only",
+            ),
+            (
+                TrapKind::PartOfWord { access: read, address: 0x20, size: 2, region: "the task" },
+                "load of 2 bytes from 0x20 in the task, which has whole words only",
             ),
             (
                 TrapKind::AtomicOnDevice { address: 0x20, region: "doorbell" },

@@ -221,6 +221,25 @@ fn permissions_are_kept() {
 }
 
 #[test]
+fn registers_of_whole_words_have_no_parts() {
+    let run = |word| {
+        let mut machine = Machine::new(&[word, ret()]);
+        machine.call(&[MEMORY + 8]);
+        machine.slice_in(u64::MAX, |m| Region::memory("task", MEMORY, m).whole_words())
+    };
+    assert!(matches!(run(lw(T0, 0, A0)), Exit::Return(_)));
+    assert!(matches!(run(sw(T0, 4, A0)), Exit::Return(_)));
+    for (word, access, address, size) in [
+        (lbu(T0, 1, A0), Access::Read, MEMORY + 9, 1),
+        (lhu(T0, 0, A0), Access::Read, MEMORY + 8, 2),
+        (sb(T0, 0, A0), Access::Write, MEMORY + 8, 1),
+    ] {
+        let Exit::Trap(trap) = run(word) else { panic!("a part of a word") };
+        assert_eq!(trap.kind, TrapKind::PartOfWord { access, address, size, region: "task" });
+    }
+}
+
+#[test]
 fn stack_overflows_are_recognised() {
     let overflow = |words: &[u32], args: &[u32], address: u32| {
         let (kind, _) = trap_of(words, args);

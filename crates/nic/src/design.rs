@@ -102,6 +102,11 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The interface that its handlers are written for: `nicety`, or `pspin` for the headers of PsPIN.
+    fn interface(&self) -> &'static str {
+        "nicety"
+    }
+
     /// Most bytes of host memory that may be registered for its card at a time; none if the card reaches all host
     /// memory.
     fn registers(&self) -> Option<u64> {

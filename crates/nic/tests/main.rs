@@ -4,6 +4,7 @@ mod apenet;
 mod applications;
 mod bookkeeping;
 mod calls;
+mod clusters;
 mod commands;
 mod contexts;
 mod delivery;

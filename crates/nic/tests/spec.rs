@@ -176,3 +176,22 @@ fn other_latencies_may_be_zero() {
     let spec = with("spin-discrete", &zero).unwrap();
     assert!(spec.host.post.is_zero() && spec.send_gap.is_zero());
 }
+
+#[test]
+fn clusters_and_commands_of_pspin_fit_the_card() {
+    let pspin = with("pspin", &[]).unwrap();
+    assert_eq!((pspin.hpu.cores, pspin.hpu.memories.cluster), (32, 8));
+    assert!(pspin.hpu.pspin.is_some() && pspin.hpu.packets.is_some());
+    for (overrides, error) in [
+        (&["memory.l1.contended=true"][..], "written for PsPIN do not wait for one another here"),
+        (&["memory.cluster=4"], "8 clusters: a task of PsPIN has the scratchpads of 4 clusters"),
+        (&["memory.state=l1"], "handler memory of PsPIN, with states and data, is not in a cluster's L1"),
+        (&["hpu.stack=4 KiB"], "the stacks of a cluster's 8 cores have 16384 bytes in all"),
+        (&["hpu.packets.burst=100 B"], "bursts of 100 bytes do not divide into beats of 64 bytes"),
+        (&["hpu.interface=spin"], "hpu.interface"),
+        (&["hpu.scheduling=first-come"], "hpu.packets"),
+    ] {
+        let found = with("pspin", overrides).unwrap_err();
+        assert!(found.contains(error), "{overrides:?}: {found}");
+    }
+}

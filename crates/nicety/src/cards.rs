@@ -178,6 +178,7 @@ mod tests {
                 "nfp-4000",
                 "niagara2-neptune",
                 "niagara2-niu",
+                "pspin",
                 "qnix",
                 "spin-discrete",
                 "spin-integrated",

@@ -15,6 +15,7 @@ pub const SHIPPED: Library = Library::new(&[
     ("nfp-4000", include_str!("../../../specs/nfp-4000.toml")),
     ("niagara2-neptune", include_str!("../../../specs/niagara2-neptune.toml")),
     ("niagara2-niu", include_str!("../../../specs/niagara2-niu.toml")),
+    ("pspin", include_str!("../../../specs/pspin.toml")),
     ("qnix", include_str!("../../../specs/qnix.toml")),
     ("spin-discrete", include_str!("../../../specs/spin-discrete.toml")),
     ("spin-integrated", include_str!("../../../specs/spin-integrated.toml")),

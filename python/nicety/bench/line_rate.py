@@ -84,7 +84,7 @@ def check_line_rate(
     kinds = allowed(allow_failures)
 
     def build(item: Mapping[str, Any]) -> tuple[bytes, ProgramManifest]:
-        compiled = program.compile(isa=item["isa"])
+        compiled = program.compile(isa=item["isa"], interface=item["interface"])
         sources = [_source(path) for path in program.paths()]
         return compiled.elf, {"sources": sources, "version": compiled.compiler, "flags": compiled.flags}
 

@@ -2,7 +2,7 @@
 
 A program is compiled freestanding and linked with nicety's small runtime (`memcpy` and its family, 64-bit division;
 what it calls of the C library, as far as that takes neither files nor a heap) at the addresses a card expects: code and
-constants, read-only, at 0x1d000000; data at 0x10000000, in HPU memory.
+constants, read-only, at 0x1d000000; data at 0x10000000, in HPU memory (at 0x1c000000 for a card of PsPIN).
 Every function that is not `static` stays in it, so that a card finds handlers by their names.
 
 Programs are kept in the cache folder (`NICETY_CACHE`, or the platform's own) under a digest of everything they were
@@ -24,7 +24,14 @@ from pathlib import Path
 from nicety import _native
 from nicety.build.cache import cache_dir, digest, find, keep, kept, make_dir
 from nicety.build.elf import Symbols, has_code, read_symbols
-from nicety.build.toolchain import DEFAULT_ISA, RUNTIME_FLAGS, Toolchain, find_toolchain, isa_extensions
+from nicety.build.toolchain import (
+    DEFAULT_ISA,
+    RUNTIME_FLAGS,
+    Interface,
+    Toolchain,
+    find_toolchain,
+    isa_extensions,
+)
 from nicety.errors import CompileError, InputError
 from nicety.shared.files import write_whole
 from nicety.shared.typed import checked
@@ -36,6 +43,7 @@ _SUFFIXES = (".c", ".s", ".S")
 _RUNTIME = ("memory.c", "integer.c")
 # Those that call others come before them.
 _LIBRARY = ("output.c", "format.c", "text.c", "standard.c", "math.zig", "exact.c")
+_LAYOUTS: dict[Interface, str] = {"nicety": "layout.ld", "pspin": "pspin.ld"}
 _HEAP = frozenset({"aligned_alloc", "calloc", "free", "malloc", "posix_memalign", "realloc", "strdup", "strndup"})
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
 
@@ -67,6 +75,7 @@ def compile_handlers(
     defines: Iterable[str] = (),
     cc: str | None = None,
     isa: str = DEFAULT_ISA,
+    interface: Interface = "nicety",
     output: Path | str | None = None,
 ) -> Compiled:
     """Compile C sources into one RV32 program.
@@ -77,6 +86,8 @@ def compile_handlers(
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a clang or RISC-V gcc to use instead of the one in the `ziglang` package; arguments may follow its name.
         isa: the processor's extensions, as a card's spec writes them (`hpu.isa`).
+        interface: what the sources are written for, as a card's spec has it (`hpu.interface`): `nicety`, or `pspin`
+            for handlers that include the headers of PsPIN.
         output: where to write the program, beside the cache.
 
     Raises:
@@ -92,9 +103,10 @@ def compile_handlers(
     toolchain = find_toolchain(cc)
     library = _library()
     own = [*(f"-I{folder}" for folder in folders), *(f"-D{macro}" for macro in macros)]
-    flags = [*toolchain.compile_flags(isa), *own]
-    bundled = ["-I", str(library / "include"), "-isystem", str(library / "runtime" / "include")]
-    build = _Build(toolchain, isa, flags, [*flags, *bundled], library)
+    flags = [*toolchain.compile_flags(isa, interface), *own]
+    headers = library / "include" / ("pspin" if interface == "pspin" else "")
+    bundled = ["-I", str(headers), "-isystem", str(library / "runtime" / "include")]
+    build = _Build(toolchain, isa, interface, flags, [*flags, *bundled], library)
 
     entry = make_dir(cache_dir() / "programs" / build.key(paths))
     program, elf = _lookup(entry) or build.run(paths, entry)
@@ -129,6 +141,7 @@ def library_source(name: str) -> Path:
 class _Build:
     toolchain: Toolchain
     isa: str
+    interface: Interface
     flags: list[str]
     arguments: list[str]
     library: Path
@@ -177,6 +190,8 @@ class _Build:
         functions = frozenset[str]().union(*(each.functions for each in symbols))
         needed = frozenset[str]().union(*(each.undefined for each in symbols)) - defined
         runtime = [self._runtime(name) for name in _RUNTIME]
+        if self.interface == "pspin":
+            runtime.append(self._runtime("pspin.S"))
         starts = "_start" in defined
         if "main" in functions and not starts:
             runtime.append(self._runtime("start.c"))
@@ -185,7 +200,7 @@ class _Build:
 
         # The linker would drop functions that nothing calls, and nothing calls a handler.
         layout = program.with_suffix(".ld")
-        base = (self.library / "runtime" / "layout.ld").read_text()
+        base = (self.library / "runtime" / _LAYOUTS[self.interface]).read_text()
         layout.write_text(f"EXTERN({' '.join(sorted(functions))})\n{base}" if functions else base)
         arguments = self.toolchain.link_flags(self.isa, layout)
         # A program of handlers alone starts nowhere.

@@ -12,6 +12,7 @@ from nicety.shared.checks import names, text
 
 if TYPE_CHECKING:
     from nicety.build.compiler import Compiled
+    from nicety.build.toolchain import Interface
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +33,8 @@ class Program:
         if self.cc is not None:
             text(self.cc, "cc", "riscv64-unknown-elf-gcc")
 
-    def compile(self, *, isa: str) -> Compiled:
-        """Compile for an instruction set, such as `rv32imac_zicsr`, the `isa` of a card's spec.
+    def compile(self, *, isa: str, interface: Interface = "nicety") -> Compiled:
+        """Compile for an instruction set, such as `rv32imac_zicsr`, and an interface, as a card's spec has them.
 
         Raises:
             CompileError: where the compiler refuses it; its messages have gone to stderr.
@@ -46,6 +47,7 @@ class Program:
             defines=self.defines,
             cc=self.cc,
             isa=isa,
+            interface=interface,
         )
 
     def paths(self) -> list[Path]:

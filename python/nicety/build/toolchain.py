@@ -22,6 +22,9 @@ DEFAULT_ISA = "rv32imac_zicsr"
 
 Kind = Literal["zig", "clang", "gcc"]
 
+# What handlers are written for: nicety.h, or the headers of PsPIN.
+Interface = Literal["nicety", "pspin"]
+
 _ISA = re.compile(r"rv32(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
 
 _BITS = ("b", "zba", "zbb", "zbs")
@@ -100,11 +103,19 @@ class Toolchain:
         # clang aligns every access unless it is told that the processor need not.
         return ["--target=riscv32-unknown-elf", *flags] if self.kind == "clang" else [*flags, "-mstrict-align"]
 
-    def compile_flags(self, isa: str) -> list[str]:
+    def compile_flags(self, isa: str, interface: Interface = "nicety") -> list[str]:
         """Options for compiling one source, include folders and macros apart."""
+        if interface == "pspin":
+            return [*self._unaligned(self.compile_flags(isa)), "-O3"]
         # zig leaves assertions out of whatever is optimised; whether they are in is the author's to say.
         own = ["-fno-sanitize=all", "-UNDEBUG"] if self.kind == "zig" else []
         return [*self.target_flags(isa), *_COMMON, *own]
+
+    def _unaligned(self, flags: list[str]) -> list[str]:
+        """Options as PsPIN's handlers are compiled: its packed structures are accessed by whole words."""
+        if self.kind == "zig":
+            return [f"{flag}+unaligned_scalar_mem" if flag.startswith("-mcpu=") else flag for flag in flags]
+        return [*(flag for flag in flags if flag != "-mstrict-align"), "-mno-strict-align"]
 
     def link_flags(self, isa: str, layout: Path) -> list[str]:
         """Options for linking objects at the addresses that `layout` gives."""

@@ -13,7 +13,9 @@ from nicety.cli.options import Json, Overrides, Seed
 
 
 def _reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms, qnix, apenet or niagara2.")],
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="The study: spin, nfcomms, qnix, apenet, niagara2 or pspin.")
+    ],
     report: Annotated[
         Path | None,
         typer.Option(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
 
 Loaded = dict[tuple["Handlers | Processes", str], int]
-"""Programs for cards that a run has, and the numbers that commands know them by."""
+"""Programs for cards that a run has, by what they are compiled for, and the numbers that commands know them by."""
 
 
 @dataclass(frozen=True)

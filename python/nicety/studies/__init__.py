@@ -25,7 +25,7 @@ from nicety.shared.typed import checked
 if TYPE_CHECKING:
     from nicety.studies.study import Study, StudyReport
 
-STUDIES = ("spin", "nfcomms", "qnix", "apenet", "niagara2")
+STUDIES = ("spin", "nfcomms", "qnix", "apenet", "niagara2", "pspin")
 """The studies that there are."""
 
 
@@ -56,7 +56,7 @@ def reproduce(
     """Measure what a paper claims.
 
     Args:
-        name: the study: `spin`, `nfcomms`, `qnix`, `apenet` or `niagara2`.
+        name: the study: `spin`, `nfcomms`, `qnix`, `apenet`, `niagara2` or `pspin`.
         report: a folder for `report.html`, `report.json`, pictures and the data behind them; made if need be.
         quick: measure fewer sizes and nodes.
         only: the name of a section, or several, such as `"Line rate"`; all where none is named.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicety.build.sources import Handlers
+from nicety.build.toolchain import Interface
 from nicety.errors import RunError
 from nicety.program.cluster import Cluster
 from nicety.program.run import Run
@@ -81,6 +82,11 @@ class Card:
     def isa(self) -> str:
         """The handler processors' instruction set."""
         return self.values["hpu.isa"]
+
+    @property
+    def interface(self) -> Interface:
+        """What handlers are written for."""
+        return "pspin" if self.values.get("hpu.interface") == "pspin" else "nicety"
 
 
 @dataclass(frozen=True)

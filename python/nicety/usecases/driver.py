@@ -274,7 +274,7 @@ def _compile(
         source = Path(handlers) if handlers is not None else library_source(name)
         programs[mode] = Handlers(source, cc=cc)
         for card in cards:
-            program = compile_handlers([source], isa=card.isa, cc=cc)
+            program = compile_handlers([source], isa=card.isa, interface=card.interface, cc=cc)
             said[f"{card.name}/{mode}"] = {
                 "source": str(source) if handlers is not None else source.name,
                 "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),

@@ -338,6 +338,8 @@ pub struct Planned {
     pub key: String,
     /// The instruction set to compile for.
     pub isa: String,
+    /// What the program is written for.
+    pub interface: &'static str,
 }
 
 /// The preparations for a request.
@@ -355,7 +357,8 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let cards = request.resolve()?.cards;
     let planned = |(name, card): &(String, Card)| {
         let spec = card.spec.of::<SpinSpec>()?;
-        Ok(Planned { key: name.clone(), isa: spec.hpu.isa.clone() })
+        let interface = card.spec.interface();
+        Ok(Planned { key: name.clone(), isa: spec.hpu.isa.clone(), interface })
     };
     Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })
 }

@@ -20,6 +20,8 @@ pub(super) struct Arrived {
     pub(super) message: MessageId,
     /// Where its payload begins in the message's, in bytes.
     pub(super) offset: u64,
+    /// When all of it is in the packet buffer, if handlers' clusters get it from there.
+    pub(super) written: Time,
     pub(super) parcel: Parcel,
 }
 
@@ -66,7 +68,12 @@ impl Fate {
     /// The fate of a message's data, unless a header handler decides otherwise: to the payload handlers, or to host memory
     /// if the program has none.
     pub(super) fn by_default(attachment: &Attachment) -> Fate {
-        if attachment.program.handlers.payload.is_some() { Fate::Process } else { Fate::Deposit }
+        match (attachment.program.handlers.payload, &attachment.program.handlers.pspin) {
+            (Some(_), _) => Fate::Process,
+            (None, None) => Fate::Deposit,
+            // PsPIN deposits nothing by itself.
+            (None, Some(_)) => Fate::Drop,
+        }
     }
 }
 
@@ -79,6 +86,8 @@ pub(super) struct Incoming {
     /// The destination of a reply.
     pub(super) reply: Option<Reply>,
     pub(super) attachment: Option<Rc<Attachment>>,
+    /// Messages for handlers that came before it: its message queue, modulo the number of these.
+    pub(super) queue: u64,
     pub(super) fate: Fate,
     /// Packets that came before the header handler ended, by offset in the message.
     pub(super) waiting: VecDeque<Arrived>,

@@ -40,9 +40,9 @@ mod wire;
 pub(crate) use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
+pub use handlers::commands::printf::Printed;
 pub use handlers::contention::WaitedWord;
 pub use handlers::levels::{LevelUse, WaitingLine};
-pub use handlers::printf::Printed;
 pub use host::CallError;
 pub use host::command::{Appending, Pending};
 pub use host::match_bits::MESSAGES;
@@ -51,8 +51,9 @@ pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationRep
 pub use programs::attachments::{Attach, AttachError, HpuMemoryId, State};
 pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use receive::intake::Unusable;
-pub use spec::{HpuSpec, Scheduling, SpinSpec};
-pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec, Piece};
+pub use spec::pspin_map;
+pub use spec::{CommandsSpec, HpuSpec, Scheduling, SpinSpec};
+pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec, PacketsSpec, Piece};
 pub use transmit::generate::{Due, Generated, Offered, Target};
 pub use watch::Watch;
 
@@ -63,6 +64,7 @@ use deposit::reply::Atomics;
 use handlers::contention::Contention;
 use handlers::hpus::Hpus;
 use handlers::levels::Levels;
+use handlers::packets::Scheduler;
 use handlers::refusals::Refusals;
 use host::messages::Messages;
 use host::view::{HostView, Seen};
@@ -121,6 +123,7 @@ pub struct Card {
     replies: Cell<u32>,
     answers: Answers,
     hpus: Hpus,
+    scheduler: Scheduler,
     attachments: Attachments,
     contexts: Contexts,
     /// Match entries that handlers have left open.
@@ -176,6 +179,7 @@ impl Card {
             replies: Cell::new(0),
             answers: Answers::new(sim),
             hpus: Hpus::new(sim, spec.clone()),
+            scheduler: Scheduler::new(sim, &spec.hpu),
             attachments: Attachments::new(&spec.hpu),
             contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
             held: RefCell::default(),

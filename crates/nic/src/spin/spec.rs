@@ -1,10 +1,15 @@
 //! The spec of a Portals 4 card with packet handlers.
 
+mod commands;
 mod memory;
 mod overlap;
+mod packets;
+pub mod pspin_map;
 mod timings;
 
+pub use commands::CommandsSpec;
 pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
+pub use packets::PacketsSpec;
 pub(in crate::spin) use timings::{Timings, own_cycles};
 
 use crate::parts::transport::TransportSpec;
@@ -65,6 +70,8 @@ pub enum Scheduling {
     FirstCome,
     /// A handler of the application with the least use for its weight.
     WeightedFair,
+    /// The packet that has waited longest in its cluster: that of its message, unless that is full.
+    HomeCluster,
 }
 
 /// The handler processors of a card.
@@ -92,6 +99,10 @@ pub struct HpuSpec {
     pub contexts: u32,
     /// The order in which handlers get a processor.
     pub scheduling: Scheduling,
+    /// The command unit and the memory of handlers written for PsPIN, if the processors run such.
+    pub pspin: Option<CommandsSpec>,
+    /// How packets come to clusters, with [`Scheduling::HomeCluster`].
+    pub packets: Option<PacketsSpec>,
     /// Cycles to start a handler.
     pub handler_start: u64,
     /// Cycles to finish one.
@@ -215,29 +226,34 @@ fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let clock = s.frequency("clock", "clock of the handler processors");
     let (isa_text, isa) = read_isa(&s, Isa::RV32IMAC);
     let misaligned = read_misaligned(&s);
-    let orders = ["first-come", "weighted-fair"];
+    let orders = ["first-come", "weighted-fair", "home-cluster"];
     let scheduling =
         match s.choice_or("scheduling", &orders, "first-come", "which handler a free one runs next") {
             "weighted-fair" => Scheduling::WeightedFair,
+            "home-cluster" => Scheduling::HomeCluster,
             _ => Scheduling::FirstCome,
         };
     let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
     let memory = size("memory", 64 << 20, "HPU memory, of all applications together");
+    let stack = size("stack", 1 << 20, "stack of a handler");
     let around = memory::Around { cores, memory, clock_hz: clock.hz(), costs, overlaps: overlap.is_some() };
+    let memories = memory::read(reader, &around);
     HpuSpec {
         cores,
         clock,
         core: Core { isa, costs, misaligned, overlap },
         isa: isa_text,
         memory,
-        memories: memory::read(reader, &around),
+        pspin: commands::read(reader, &memories, cores, stack),
+        memories,
         contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be in flight")
             as u32,
         applications: s.count_or("applications", 1..=4096, 64, "applications that are kept apart") as u32,
         code: size("code", 16 << 20, "program memory of one program"),
-        stack: size("stack", 1 << 20, "stack of a handler"),
+        stack,
         parked: s.count_or("parked", 0..=1024, 1, "handlers that have yielded, on each core") as u32,
         scheduling,
+        packets: (scheduling == Scheduling::HomeCluster).then(|| packets::read(reader)),
         handler_start,
         handler_end,
         printf,

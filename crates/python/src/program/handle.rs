@@ -189,6 +189,12 @@ impl Calls {
         running.run.isa(self.0.rank)
     }
 
+    /// The interface that handlers for the card are written for.
+    fn interface(&self) -> PyResult<&'static str> {
+        let running = running::current(&self.0).ok_or_else(|| self.0.outside())?;
+        Ok(running.run.interface(self.0.rank))
+    }
+
     /// Checks that the card has the interface that a host has under this name.
     fn has(&self, name: &str) -> PyResult<()> {
         let api = match name {

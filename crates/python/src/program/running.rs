@@ -54,6 +54,7 @@ pub struct Run {
     pub watch: Arc<Watch>,
     /// The instruction set of the cards, by rank; a single one is that of all.
     isas: Vec<Isa>,
+    interfaces: Vec<&'static str>,
     /// The coroutines that have not ended, in the order of their beginning.
     alive: RefCell<BTreeMap<u64, Py<PyAny>>>,
     begun: Cell<u64>,
@@ -63,10 +64,11 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(watch: Arc<Watch>, isas: Vec<Isa>) -> Run {
+    pub fn new(watch: Arc<Watch>, isas: Vec<Isa>, interfaces: Vec<&'static str>) -> Run {
         Run {
             watch,
             isas,
+            interfaces,
             alive: RefCell::default(),
             begun: Cell::default(),
             failures: RefCell::default(),
@@ -78,6 +80,11 @@ impl Run {
     pub fn isa(&self, rank: u32) -> PyResult<String> {
         let isa = if self.isas.len() == 1 { &self.isas[0] } else { &self.isas[rank as usize] };
         isa.clone().map_err(InputError::new_err)
+    }
+
+    /// The interface that handlers for a rank's card are written for.
+    pub fn interface(&self, rank: u32) -> &'static str {
+        if self.interfaces.len() == 1 { self.interfaces[0] } else { self.interfaces[rank as usize] }
     }
 
     /// Registers a thread; returns its number.

@@ -112,7 +112,7 @@ impl Simulation {
     fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
         let built = Built::take(self.number);
         let watch = built.as_ref().map_or_else(Watch::new, |built| built.watch.clone());
-        let run = Rc::new(Run::new(watch.clone(), self.isas()));
+        let run = Rc::new(Run::new(watch.clone(), self.isas(), self.interfaces()));
         let begun = programs.into_iter().map(|(calls, coroutine)| {
             let number = run.begin(coroutine.clone_ref(py));
             (calls.0.clone(), coroutine, number, End::default())
@@ -186,6 +186,11 @@ impl Simulation {
             })
         };
         self.config.cards.iter().map(isa).collect()
+    }
+
+    /// The interfaces that handlers for the cards are written for.
+    fn interfaces(&self) -> Vec<&'static str> {
+        self.config.cards.iter().map(|card| card.spec.interface()).collect()
     }
 }
 

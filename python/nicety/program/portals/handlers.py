@@ -152,12 +152,13 @@ class Offload(CardCalls):
         shared = self._hpu_memory(state) if isinstance(state, HpuMemory) else None
         own = b"" if isinstance(state, HpuMemory) else bytes(state)
         owner = self._application(application or (shared.application if shared else None))
-        isa = self._calls.isa()
-        number = self._loaded.get((handlers, isa))
+        isa, interface = self._calls.isa(), self._calls.interface()
+        key = (handlers, f"{isa}, {interface}")
+        number = self._loaded.get(key)
         if number is None:
-            elf = handlers.compile(isa=isa).elf
+            elf = handlers.compile(isa=isa, interface=interface).elf
             number = self._handlers.load(elf, handlers.header, handlers.payload, handlers.completion)
-            self._loaded[handlers, isa] = number
+            self._loaded[key] = number
         return self._handlers.attach(number, own, None if shared is None else shared.number, memory, owner.number)
 
     def detach(self, handlers: int) -> None:

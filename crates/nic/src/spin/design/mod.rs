@@ -88,6 +88,10 @@ impl CardSpec for SpinSpec {
         Some(&self.hpu.isa)
     }
 
+    fn interface(&self) -> &'static str {
+        if self.hpu.pspin.is_some() { "pspin" } else { "nicety" }
+    }
+
     fn protocol(&self) -> String {
         let reliable = if self.transport.reliable { " with reliable transport" } else { "" };
         format!("Portals 4 packets{reliable}")

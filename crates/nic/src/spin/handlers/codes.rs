@@ -20,6 +20,8 @@ pub(in crate::spin) mod number {
     pub const FADD: u32 = 0x131;
     pub const YIELD: u32 = 0x140;
     pub const PRINTF: u32 = 0x150;
+    pub const PSPIN_DMA: u32 = 0x160;
+    pub const PSPIN_UNTIL: u32 = 0x161;
 }
 
 /// The name of a command in timelines.
@@ -35,6 +37,7 @@ pub(in crate::spin) const fn command_name(number: u32) -> &'static str {
         number::DMA_TEST => "DMA test",
         number::DMA_WAIT => "DMA wait",
         number::YIELD => "yield",
+        number::PSPIN_DMA | number::PSPIN_UNTIL => "cluster DMA",
         _ => "command",
     }
 }

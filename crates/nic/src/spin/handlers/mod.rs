@@ -7,25 +7,25 @@
 //! | commands that the card has refused | `refusals.rs` |
 //! | words of memory that handlers wait for | `contention.rs` |
 //! | DMA transfers in flight of a thread's handlers | `transfers.rs` |
+//! | a core as handlers written for PsPIN see it | `pspin` |
 //! | handler processors, their threads and their queue | `hpus` |
 //! | a running handler and its memory | `running.rs` |
 //! | the levels of memory, and their banks | `levels.rs` |
 //! | words of memory that processors share | `shared.rs` |
-//! | DMA and atomic operations on host memory | `dma.rs` |
-//! | output of handlers | `printf.rs` |
-//! | the other commands | `commands.rs` |
+//! | commands of handlers: DMA, puts, output | `commands` |
 //! | a handler's result, and what follows from it | `outcome.rs` |
+//! | the packet scheduler, and copies of packets to clusters | `packets.rs` |
 //! | the run of a handler, slice after slice | `run.rs` |
 
 pub(super) mod codes;
 pub(super) mod commands;
 pub(super) mod contention;
-mod dma;
 pub(super) mod fate;
 pub(super) mod hpus;
 pub(super) mod levels;
 mod outcome;
-pub(super) mod printf;
+pub(super) mod packets;
+mod pspin;
 pub(super) mod refusals;
 mod run;
 pub(super) mod running;

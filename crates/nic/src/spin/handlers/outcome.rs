@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 /// Return codes of handlers, as numbered in nicety.h.
-mod returned {
+pub(in crate::spin) mod returned {
     pub const SUCCESS: u32 = 0;
     pub const SUCCESS_PENDING: u32 = 1;
     pub const PROCESS_DATA: u32 = 2;

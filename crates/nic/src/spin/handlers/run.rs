@@ -5,20 +5,29 @@ use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::{Thread, ThreadState};
 use crate::spin::handlers::levels::PROGRAM_BITS;
-use crate::spin::handlers::outcome::Ended;
+use crate::spin::handlers::outcome::{Ended, returned};
+use crate::spin::handlers::pspin::command_unit::Issued;
+use crate::spin::handlers::pspin::hardware::Bytes;
 use crate::spin::handlers::running::{RunMemory, Running, fill};
 use crate::spin::programs::application::Bound;
 use crate::spin::programs::program::{Kind, map};
 use crate::spin::resources;
+use crate::spin::spec::pspin_map;
 use crate::spin::stages;
 use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind};
 use nicety_portals::HeaderKind;
 use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Payload, Time};
 use std::rc::Rc;
 
+/// The register in which the runtime of PsPIN has the address of the core's registers: s2.
+const REGISTERS: usize = 18;
+
 /// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
 /// run can be interrupted.
 const SLICE: u64 = 1000;
+
+/// The same where packets that stream in may hold accesses up: the delay with which that is noticed.
+const CONFLICT_SLICE: u64 = 128;
 
 impl Card {
     /// The task of a core's thread: runs one handler after another.
@@ -31,7 +40,15 @@ impl Card {
 
     /// A handler is ready to run.
     pub(in crate::spin) fn ready(self: &Rc<Card>, run: Run) {
-        let new = self.hpus.ready(run, self.sim.now(), |run| {
+        match self.scheduler.clusters() {
+            true => self.schedule(run),
+            false => self.ready_in(None, run),
+        }
+    }
+
+    /// A handler is ready to run in a cluster, or anywhere.
+    pub(in crate::spin) fn ready_in(self: &Rc<Card>, cluster: Option<usize>, run: Run) {
+        let new = self.hpus.ready(cluster, run, self.sim.now(), |run| {
             let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
             attachment.application().clone()
         });
@@ -46,6 +63,7 @@ impl Card {
         let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
         if attachment.application().exhausted() {
             self.hpus.release(thread, self.sim.now());
+            self.left_cluster(thread.core);
             return self.refused(run);
         }
         self.queued(thread.core, message, &mut run.path);
@@ -67,9 +85,10 @@ impl Card {
             shared_accesses: 0,
             memory_waits: 0,
             fetch_waits: 0,
+            commands: Rc::new(Issued::new(&self.sim)),
         };
         let started = running.edges.at(0);
-        let (entry, arguments) = self.arguments(&mut run, &mut running.memory);
+        let (entry, arguments) = self.arguments(&mut run, &mut running);
         let ended = self.execute(thread, &mut running, entry, arguments).await;
         self.contention.goes_on(running.number);
         running.path.advance(stages::HANDLER, self.sim.now());
@@ -77,12 +96,15 @@ impl Card {
         let parked = running.edges.at(0).since(started);
         self.record_run(&running, &run, [ready, now], parked, &ended);
         if let Some(packet) = &mut run.packet {
-            packet.payload = running.memory.into_payload();
+            packet.payload = running.memory.take_payload();
             packet.path = running.path.clone();
         }
         // Before the effects of its result, which may include another handler for this very core.
         self.hpus.release(thread, self.sim.now());
-        self.ended(thread.core, run, ended, running.path);
+        match self.scheduler.clusters() {
+            true => self.sim.spawn(self.clone().feed_back(running, run, ended)),
+            false => self.ended(thread.core, run, ended, running.path),
+        }
     }
 
     /// Continues a path that waited for this core.
@@ -161,7 +183,8 @@ impl Card {
     }
 
     /// Fills the memory of a run. Returns the entry point and the arguments.
-    fn arguments(&self, run: &mut Run, memory: &mut RunMemory) -> (u32, [u32; 3]) {
+    fn arguments(&self, run: &mut Run, running: &mut Running) -> (u32, [u32; 3]) {
+        let memory = &mut running.memory;
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(run.place);
         let attachment = incoming.attachment.as_ref().expect("only messages with handlers run them");
@@ -172,6 +195,15 @@ impl Card {
         let kept = incoming.kept(offset, payload.len()) as u32;
 
         memory.hold(payload);
+        if program.pspin.is_some() {
+            let handler = match run.kind {
+                Kind::Header => program.header,
+                Kind::Payload => program.payload,
+                Kind::Completion => program.completion,
+            };
+            drop(table);
+            return self.begin_task(running, handler.expect("only handlers that exist are run"));
+        }
         let mut put = |at: usize, bytes: &[u8]| memory.arguments[at..at + bytes.len()].copy_from_slice(bytes);
         let (entry, registers) = match run.kind {
             Kind::Header => {
@@ -223,9 +255,14 @@ impl Card {
         let mut due = None;
         {
             let mut state = thread.state.borrow_mut();
-            let stack_top = map::STACK + spec.stack;
+            let pspin = program.handlers.pspin.is_some();
+            // A handler written for PsPIN has its arguments on the stack.
+            let stack_top = if pspin { arguments[0] } else { map::STACK + spec.stack };
             state.context = Context::new(thread.core as u32);
             state.context.call(image, entry, stack_top, &arguments, limit);
+            if pspin {
+                state.context.set_reg(REGISTERS, pspin_map::HARDWARE);
+            }
             state.context.set_cycle(spec.handler_start);
             // `time` runs on between handlers, `cycle` restarts with each.
             state.context.set_time_base(running.edges.card());
@@ -237,13 +274,19 @@ impl Card {
                 let (mut data, mut bytes) =
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let words = application.atomic_words.borrow();
+                let mut pads = program.pads.borrow_mut();
                 let mut caches = self.levels.caches.borrow_mut();
                 let mut space = AddressSpace::new();
                 if let Some(cache) = self.levels.cache_of(&mut caches, thread.core) {
                     space.fetch_through(cache, program.number << PROGRAM_BITS);
                 }
-                let timings = &self.levels.timings;
-                fill(&mut space, timings, &attachment, &mut data, &mut bytes, stack, &mut running.memory);
+                let conflict = self.scheduler.conflict(thread.core);
+                let timings = &match conflict {
+                    Some(cycles) if cycles > 0 => self.levels.timings.in_conflict(cycles),
+                    _ => self.levels.timings,
+                };
+                let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
+                fill(&mut space, timings, &attachment, memory, &mut running.memory);
                 space.order_words(&words);
                 let mut reservations = application.reservations.borrow_mut();
                 let performed = match due.take() {
@@ -252,7 +295,8 @@ impl Card {
                     }),
                     None => Ok(()),
                 };
-                let until = context.cycle().saturating_add(SLICE);
+                let slice = if conflict.is_some() { CONFLICT_SLICE } else { SLICE };
+                let until = context.cycle().saturating_add(slice);
                 match performed {
                     Ok(()) => context.run(image, &mut space, &mut reservations, until),
                     Err(trap) => Exit::Trap(trap),
@@ -282,17 +326,11 @@ impl Card {
                         let ThreadState { context, stack, .. } = &mut *state;
                         let (mut data, mut bytes) =
                             (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+                        let mut pads = program.pads.borrow_mut();
                         let mut space = AddressSpace::new();
                         let timings = &self.levels.timings;
-                        fill(
-                            &mut space,
-                            timings,
-                            &attachment,
-                            &mut data,
-                            &mut bytes,
-                            stack,
-                            &mut running.memory,
-                        );
+                        let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
+                        fill(&mut space, timings, &attachment, memory, &mut running.memory);
                         let mut reservations = application.reservations.borrow_mut();
                         let performed = context.perform(image, &mut space, &mut reservations);
                         context.stall(extra);
@@ -314,7 +352,11 @@ impl Card {
                     let asked = self.sim.now();
                     running.path.advance(stages::HANDLER, asked);
                     let registers = thread.state.borrow().context.args();
-                    let answer = self.command(running, registers).await;
+                    let answer = match program.handlers.pspin {
+                        None => self.command(running, registers).await,
+                        // Boxed: the task of every handler would be larger for it.
+                        Some(_) => Box::pin(self.runtime_call(running, registers)).await,
+                    };
                     if self.sim.now() > asked && running.since <= asked {
                         let (hpu, what) =
                             (resources::HPU.numbered(thread.core as u32), command_name(registers[7]));
@@ -324,7 +366,7 @@ impl Card {
                         Ok(result) => {
                             let over = running.edges.until(self.sim.now());
                             let mut state = thread.state.borrow_mut();
-                            if result != code::OK {
+                            if result != code::OK && program.handlers.pspin.is_none() {
                                 self.refusals.count(&registers, result, image, state.context.pc());
                             }
                             state.context.finish_ecall(result, 0);
@@ -346,7 +388,26 @@ impl Card {
                     thread.state.borrow_mut().context.stall(cycles);
                 }
                 Exit::Limit => self.sim.check_interrupt(),
-                Exit::Device(_) => unreachable!("no devices here"),
+                Exit::Device(access) => {
+                    let asked = self.sim.now();
+                    running.path.advance(stages::HANDLER, asked);
+                    // Boxed: the task of every handler would be larger for it.
+                    match Box::pin(self.register(running, access)).await {
+                        Ok(None) => break Ended::Returned(success(running.kind)),
+                        Ok(Some(value)) => {
+                            let over = running.edges.until(self.sim.now());
+                            let context = &mut thread.state.borrow_mut().context;
+                            let waited = over.saturating_sub(context.cycle());
+                            stalled += waited;
+                            context.stall(waited);
+                            context.finish_device(value, 0);
+                        }
+                        Err(stop) => {
+                            let pc = thread.state.borrow().context.pc();
+                            break stop_in_command(running, image, pc, stop);
+                        }
+                    }
+                }
             }
         };
         let ended = match (self.leave_transfers(running), ended) {
@@ -357,6 +418,9 @@ impl Card {
             (_, ended) => ended,
         };
         application.reservations.borrow_mut().release(thread.core as u32);
+        if let Some(hardware) = running.memory.hardware.take() {
+            thread.state.borrow_mut().hardware = Some(hardware);
+        }
         let over = ahead.unwrap_or_else(|| running.edges.until(self.sim.now()));
         stalled += over.saturating_sub(thread.state.borrow().context.cycle());
         let cycle = over + spec.handler_end;
@@ -377,6 +441,14 @@ impl Card {
             statistics.stalled += stalled;
         });
         ended
+    }
+}
+
+/// What the handlers of PsPIN, which return nothing, stand for.
+const fn success(kind: Kind) -> u32 {
+    match kind {
+        Kind::Header => returned::PROCESS_DATA,
+        Kind::Payload | Kind::Completion => returned::SUCCESS,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::spin::handlers::hpus::Thread;
 use crate::spin::handlers::hpus::edges::Edges;
+use crate::spin::handlers::pspin::command_unit::Issued;
+use crate::spin::handlers::pspin::hardware::{Bytes, Hardware};
 use crate::spin::programs::application::Application;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::{Kind, map};
@@ -20,12 +22,14 @@ pub(in crate::spin) struct RunMemory {
     /// A phantom payload: there are no bytes to map, and a handler that touches it is stopped.
     pub(in crate::spin) phantom: Option<Payload>,
     pub(in crate::spin) arguments: [u8; ARGUMENTS],
+    /// The registers of its core, and its memory in the cluster, for a handler written for PsPIN.
+    pub(in crate::spin) hardware: Option<Box<Hardware>>,
 }
 
 impl RunMemory {
     /// Memory without a packet.
     pub(in crate::spin) const fn new() -> RunMemory {
-        RunMemory { packet: None, phantom: None, arguments: [0; ARGUMENTS] }
+        RunMemory { packet: None, phantom: None, arguments: [0; ARGUMENTS], hardware: None }
     }
 
     /// Takes a packet's payload.
@@ -41,11 +45,19 @@ impl RunMemory {
     pub(in crate::spin) fn is_phantom(&self, address: u32, len: u32) -> bool {
         let phantom = self.phantom.as_ref().map_or(0, Payload::len);
         let end = u64::from(address) + u64::from(len);
-        address >= map::PACKET && end <= u64::from(map::PACKET) + phantom
+        let packet = self.hardware.as_ref().map_or(map::PACKET, |hardware| hardware.packet);
+        address >= packet && end <= u64::from(packet) + phantom
     }
 
-    pub(in crate::spin) fn into_payload(self) -> Payload {
-        self.phantom.unwrap_or_else(|| self.packet.map_or_else(Payload::empty, Payload::real))
+    /// Bytes of the packet, of a phantom one too.
+    pub(in crate::spin) fn bytes(&self) -> u64 {
+        let real = self.packet.as_ref().map_or(0, |packet| packet.len() as u64);
+        self.phantom.as_ref().map_or(real, Payload::len)
+    }
+
+    /// Takes the packet.
+    pub(in crate::spin) fn take_payload(&mut self) -> Payload {
+        self.phantom.take().unwrap_or_else(|| self.packet.take().map_or_else(Payload::empty, Payload::real))
     }
 }
 
@@ -54,11 +66,14 @@ pub(in crate::spin) fn fill<'a>(
     space: &mut AddressSpace<'a>,
     timings: &Timings,
     attachment: &'a Attachment,
-    data: &'a mut [u8],
-    state: &'a mut [u8],
-    stack: &'a mut [u8],
+    bytes: Bytes<'a>,
     run: &'a mut RunMemory,
 ) {
+    if let Some(hardware) = &mut run.hardware {
+        let packet = run.packet.as_mut().map_or(&mut [][..], |packet| &mut packet[..]);
+        return hardware.fill(space, timings, attachment, bytes, packet);
+    }
+    let Bytes { data, state, stack, .. } = bytes;
     let packet = run.packet.as_mut().map_or(&mut [][..], |packet| &mut packet[..]);
     let code = &attachment.program.code;
     let mut push = |piece, region| space.push(timings.apply(piece, region));
@@ -81,8 +96,10 @@ impl Running {
         let mut thread = thread.state.borrow_mut();
         let (mut data, mut state) =
             (attachment.program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-        let mut space = AddressSpace::new();
-        fill(&mut space, &Timings::NONE, attachment, &mut data, &mut state, &mut thread.stack, memory);
+        let mut pads = attachment.program.pads.borrow_mut();
+        let (mut space, stack) = (AddressSpace::new(), &mut thread.stack);
+        let bytes = Bytes { data: &mut data, state: &mut state, stack, pads: &mut pads };
+        fill(&mut space, &Timings::NONE, attachment, bytes, memory);
         act(&mut space)
     }
 }
@@ -111,6 +128,8 @@ pub(in crate::spin) struct Running {
     /// Its accesses to contended levels, and the cycles that they waited.
     pub(in crate::spin) shared_accesses: u64,
     pub(in crate::spin) memory_waits: u64,
+    /// Its commands to the command unit.
+    pub(in crate::spin) commands: Rc<Issued>,
     /// The cycles that it waited for its code.
     pub(in crate::spin) fetch_waits: u64,
 }

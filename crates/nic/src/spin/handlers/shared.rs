@@ -5,8 +5,10 @@ use crate::spin::handlers::contention::{Seen, Word};
 use crate::spin::handlers::running::Running;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::memory::Piece;
-use crate::spin::programs::program::map;
 use nicety_hpu::{OrderPoint, TrapKind};
+
+/// Where scratchpads of handlers written for PsPIN begin among the places of words: behind the largest HPU memory.
+const PADS: u32 = 1 << 28;
 
 /// Most words of an application with ordered accesses, because atomic operations use them.
 const ATOMIC_WORDS: usize = 4096;
@@ -104,8 +106,12 @@ fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
     if let Some(offset) = inside(state, attachment.state_address()) {
         return Some(SharedWord { place: state.start + offset, of: "the state", offset });
     }
-    let offset = inside(data, map::MEMORY)?;
-    Some(SharedWord { place: data.start + offset, of: "the program's data", offset })
+    if let Some(offset) = inside(data, attachment.program.handlers.data_address()) {
+        return Some(SharedWord { place: data.start + offset, of: "the program's data", offset });
+    }
+    attachment.program.handlers.pspin.as_ref()?;
+    let offset = attachment.pad_offset(address, 4)? as u32;
+    Some(SharedWord { place: PADS + offset, of: "the scratchpads", offset })
 }
 
 /// Makes accesses to this word ordered, from now on: an atomic operation uses it.

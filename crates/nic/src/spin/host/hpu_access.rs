@@ -8,6 +8,7 @@
 use crate::spin::programs::attachments::{AttachError, HpuMemoryId};
 use crate::spin::programs::memory::Piece;
 use crate::spin::programs::program::map;
+use crate::spin::spec::pspin_map;
 use crate::spin::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_types::{Path, Stage};
@@ -36,7 +37,9 @@ impl Card {
             let landed = crossing.packet(0).await.landed().at();
             card.sim.until(landed).await;
             piece.bytes.borrow_mut()[at..at + contents.len()].copy_from_slice(&contents);
-            let address = map::STATE + piece.start + at as u32;
+            let pspin = card.spec.hpu.pspin.is_some();
+            let base = if pspin { pspin_map::HANDLER_MEMORY } else { map::STATE };
+            let address = base + piece.start + at as u32;
             piece.application.reservations.borrow_mut().invalidate(address, contents.len() as u32);
         });
         Ok(())

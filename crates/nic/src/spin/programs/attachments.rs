@@ -5,7 +5,7 @@ use crate::parts::FirstFit;
 use crate::spin::programs::application::{Application, ApplicationConfig, ApplicationId, HandlerStatistics};
 use crate::spin::programs::memory::{Piece, Short, hpu_memory};
 use crate::spin::programs::program::{HandlerError, Handlers, Placed, map};
-use crate::spin::spec::HpuSpec;
+use crate::spin::spec::{HpuSpec, pspin_map};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -127,6 +127,11 @@ pub(in crate::spin) struct Program {
     pub(in crate::spin) number: u32,
     pub(in crate::spin) code: Vec<u8>,
     pub(in crate::spin) data: Piece,
+    /// What its handlers have of the L1 of each cluster, one behind the other, if it is written for PsPIN.
+    pub(in crate::spin) pads: RefCell<Vec<u8>>,
+    /// Bytes of each of these, and their number.
+    pub(in crate::spin) pad_bytes: u32,
+    pub(in crate::spin) clusters: u32,
 }
 
 impl Program {
@@ -152,11 +157,23 @@ pub struct Attachment {
 impl Attachment {
     /// The address of the state for handlers.
     pub(in crate::spin) fn state_address(&self) -> u32 {
-        map::STATE + self.state.start
+        let handlers = &self.program.handlers;
+        let base = if handlers.pspin.is_some() { pspin_map::HANDLER_MEMORY } else { map::STATE };
+        base + self.state.start
     }
 
     pub(in crate::spin) fn application(&self) -> &Rc<Application> {
         &self.program.data.application
+    }
+
+    /// Where so many bytes at an address lie in the scratchpads of all clusters, if they do.
+    pub(in crate::spin) fn pad_offset(&self, address: u32, bytes: u32) -> Option<usize> {
+        let in_l1 = address.checked_sub(pspin_map::L1)?;
+        let (cluster, offset) = (in_l1 / pspin_map::L1_EACH, in_l1 % pspin_map::L1_EACH);
+        let offset = offset.checked_sub(pspin_map::PADS)?;
+        let each = self.program.pad_bytes;
+        (cluster < self.program.clusters && u64::from(offset) + u64::from(bytes) <= u64::from(each))
+            .then_some((cluster * each + offset) as usize)
     }
 }
 
@@ -234,10 +251,20 @@ impl Attachments {
         if let Some(program) = programs.iter().find(|program| program.is(application.id, handlers)) {
             return Ok(program.clone());
         }
+        if handlers.pspin.is_some() != spec.pspin.is_some() {
+            return Err(HandlerError::OtherInterface);
+        }
+        if spec.pspin.is_some() && !programs.is_empty() {
+            return Err(HandlerError::OneProgram);
+        }
+        let clusters = (spec.cores / spec.memories.cluster) as u32;
+        let pad_bytes = spec.pspin.map_or(0, |commands| commands.scratchpad);
         let Placed { code, data } = Placed::new(handlers, spec)?;
         let data = self.take(application, data)?;
         let number = programs.len() as u32;
-        let program = Rc::new(Program { handlers: handlers.clone(), number, code, data });
+        let pads = RefCell::new(vec![0; clusters as usize * pad_bytes as usize]);
+        let handlers = handlers.clone();
+        let program = Rc::new(Program { handlers, number, code, data, pads, pad_bytes, clusters });
         programs.push(program.clone());
         Ok(program)
     }

@@ -1,6 +1,6 @@
 //! Programs with handlers, and the check that they fit on a card.
 
-use crate::spin::spec::HpuSpec;
+use crate::spin::spec::{HpuSpec, pspin_map};
 use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +64,19 @@ pub struct Handlers {
     pub(in crate::spin) header: Option<u32>,
     pub(in crate::spin) payload: Option<u32>,
     pub(in crate::spin) completion: Option<u32>,
+    /// Of a program written for PsPIN.
+    pub(in crate::spin) pspin: Option<Arc<PspinProgram>>,
+}
+
+/// A program written for PsPIN, beside its handlers.
+#[derive(Debug)]
+pub(in crate::spin) struct PspinProgram {
+    /// The address at which each run begins.
+    pub(in crate::spin) dispatch: u32,
+    /// The handler memory that it names, if it does: address and size.
+    pub(in crate::spin) memory: Option<(u32, u32)>,
+    /// Its variables once the handlers are named.
+    pub(in crate::spin) data: Vec<u8>,
 }
 
 /// Why handlers cannot be attached.
@@ -85,6 +98,16 @@ pub enum HandlerError {
         /// The handler's name.
         meant: &'static str,
     },
+    /// A program for a card that runs programs written for PsPIN has no `init_handlers`.
+    NoInitHandlers,
+    /// Names of handlers for a program that names them itself.
+    NamedByProgram,
+    /// The `init_handlers` of a program fails: why.
+    InitHandlers(String),
+    /// A second program on a card that has one.
+    OneProgram,
+    /// A program written for another interface than the card's.
+    OtherInterface,
     /// The card has too little HPU memory left.
     NoMemory {
         /// The application.
@@ -128,6 +151,21 @@ impl fmt::Display for HandlerError {
                  static if it is no handler",
                 printable(name)
             ),
+            HandlerError::NoInitHandlers => f.write_str(
+                "the program has no init_handlers: this card runs handlers written for PsPIN (hpu.interface), which include \
+                 handler.h, and whose init_handlers names them",
+            ),
+            HandlerError::NamedByProgram => f.write_str(
+                "names of handlers were given, and a program written for PsPIN names them in its init_handlers; leave the names out",
+            ),
+            HandlerError::InitHandlers(why) => write!(f, "init_handlers: {why}"),
+            HandlerError::OneProgram => f.write_str(
+                "the card has another program already: its program memory and its handler memory are those of one; attach the same \
+                 program again, or detach the other one",
+            ),
+            HandlerError::OtherInterface => f.write_str(
+                "the program is written for another interface than the card's (hpu.interface): load it with this card's spec",
+            ),
             HandlerError::NoMemory { application, wanted, left, largest } => {
                 write!(
                     f,
@@ -156,14 +194,6 @@ impl From<LoadError> for HandlerError {
 }
 
 impl Handlers {
-    /// Loads a program from ELF.
-    ///
-    /// # Errors
-    /// When it is not an RV32 program for this card's cores, or the handlers are not in it.
-    pub fn load(elf: &[u8], names: &HandlerNames, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
-        Handlers::from_image(Image::load(elf, &hpu.core)?, names)
-    }
-
     /// Handlers of a loaded program.
     ///
     /// # Errors
@@ -199,7 +229,7 @@ impl Handlers {
         if header.is_none() && payload.is_none() && completion.is_none() {
             return Err(HandlerError::NoHandlers);
         }
-        Ok(Handlers { image, header, payload, completion })
+        Ok(Handlers { image, header, payload, completion, pspin: None })
     }
 
     /// Whether packets run a handler.
@@ -213,6 +243,11 @@ impl Handlers {
     /// The part that does not fit.
     pub fn check(&self, hpu: &HpuSpec) -> Result<(), HandlerError> {
         Placed::new(self, hpu).map(|_| ())
+    }
+
+    /// The address of its variables.
+    pub(in crate::spin) fn data_address(&self) -> u32 {
+        if self.pspin.is_some() { pspin_map::HANDLER_MEMORY } else { map::MEMORY }
     }
 }
 
@@ -248,28 +283,37 @@ impl Placed {
     /// # Errors
     /// The part that does not fit.
     pub(in crate::spin) fn new(program: &Handlers, hpu: &HpuSpec) -> Result<Placed, HandlerError> {
-        let segments = program.image.segments().iter();
+        let placed = Placed::at(&program.image, hpu, program.data_address())?;
+        Ok(match &program.pspin {
+            Some(pspin) => Placed { data: pspin.data.clone(), ..placed },
+            None => placed,
+        })
+    }
+
+    /// Lays an image out, with its data at this address.
+    pub(in crate::spin) fn at(image: &Image, hpu: &HpuSpec, address: u32) -> Result<Placed, HandlerError> {
+        let segments = image.segments().iter();
         let ends = segments.map(|segment| (segment.address(), segment.address() + segment.size()));
         let end_in = |base: u32, size: u32| {
             let inside = ends.clone().filter(|(start, _)| (base..base + size).contains(start));
             inside.map(|(_, end)| end - base).max().unwrap_or(0).min(size)
         };
         // Memory beyond the program's own is not mapped: an access there is a bug.
-        let own = (end_in(map::CODE, hpu.code), end_in(map::MEMORY, hpu.memory));
-        match Placed::within(program, own) {
+        let own = (end_in(map::CODE, hpu.code), end_in(address, hpu.memory));
+        match Placed::within(image, address, own) {
             // If it does not fit, the error has the room of the whole card.
-            Err(_) => Placed::within(program, (hpu.code, hpu.memory)),
+            Err(_) => Placed::within(image, address, (hpu.code, hpu.memory)),
             placed => placed,
         }
     }
 
     /// Lays a program out in so many bytes of program memory and HPU memory.
-    fn within(program: &Handlers, (code, data): (u32, u32)) -> Result<Placed, HandlerError> {
+    fn within(image: &Image, address: u32, (code, data): (u32, u32)) -> Result<Placed, HandlerError> {
         let (mut code, mut data) = (vec![0; code as usize], vec![0; data as usize]);
         AddressSpace::new()
             .with(Region::memory("program memory", map::CODE, &mut code))
-            .with(Region::memory("HPU memory", map::MEMORY, &mut data))
-            .place(&program.image)?;
+            .with(Region::memory("HPU memory", address, &mut data))
+            .place(image)?;
         Ok(Placed { code, data })
     }
 }

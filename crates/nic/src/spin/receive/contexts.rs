@@ -37,6 +37,8 @@ impl Waiting {
 pub(in crate::spin) struct Contexts {
     limit: u32,
     live: Cell<u32>,
+    /// Messages that have taken one so far.
+    taken: Cell<u64>,
     /// Completion handlers in progress, and transfers that handlers have left in flight.
     completing: Cell<u32>,
     /// In the order of arrival.
@@ -53,6 +55,7 @@ impl Contexts {
         Contexts {
             limit,
             live: Cell::new(0),
+            taken: Cell::new(0),
             completing: Cell::new(0),
             waiting: RefCell::default(),
             held: Cell::new(0),
@@ -67,10 +70,11 @@ impl Contexts {
         self.shared_out
     }
 
-    /// Takes a context for a message that has matched an entry with handlers.
-    pub(in crate::spin) fn take(&self, application: &Application) {
+    /// Takes a context for a message that has matched an entry with handlers. Returns how many have before it.
+    pub(in crate::spin) fn take(&self, application: &Application) -> u64 {
         self.live.set(self.live.get() + 1);
         application.contexts.set(application.contexts.get() + 1);
+        self.taken.replace(self.taken.get() + 1)
     }
 
     /// Frees the context of a complete message.

@@ -45,7 +45,15 @@ impl Card {
             Repr::First { header, .. } => Some(header),
             Repr::Further { .. } => None,
         };
-        Some((Arrived { message: repr.message(), offset: repr.offset(), parcel }, header))
+        Some((
+            Arrived {
+                message: repr.message(),
+                offset: repr.offset(),
+                written: self.scheduler.written(&parcel),
+                parcel,
+            },
+            header,
+        ))
     }
 
     /// Drops a packet of the control channel, which has no buffer slot: no card sends one there.

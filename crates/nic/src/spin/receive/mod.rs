@@ -223,9 +223,7 @@ impl Card {
         if let Some(application) = refusing {
             application.refuse();
         }
-        if let Some(attachment) = &attachment {
-            self.contexts.take(attachment.application());
-        }
+        let queue = attachment.as_ref().map_or(0, |attachment| self.contexts.take(attachment.application()));
         let outcome = if delivery.is_some() || reply.is_some() { IN_FLIGHT } else { "dropped" };
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.after_match();
@@ -235,6 +233,7 @@ impl Card {
             delivery,
             reply,
             attachment,
+            queue,
             fate,
             waiting: VecDeque::new(),
             received: 0,

@@ -1,6 +1,6 @@
 //! The timing of each piece of a handler's memory inside a slice.
 
-use super::{HpuSpec, LevelSpec, Piece};
+use super::{HpuSpec, Level, LevelSpec, Piece};
 use nicety_hpu::{AccessKind, CycleCosts, Region};
 
 /// The timing of a piece of memory inside a slice.
@@ -14,9 +14,16 @@ enum Timing {
     InTurn,
 }
 
-/// The timing of each piece of memory, by [`Piece::ALL`].
+/// The timing of each piece of memory.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::spin) struct Timings([Timing; 6]);
+pub(in crate::spin) struct Timings {
+    /// By [`Piece::ALL`].
+    pieces: [Timing; 6],
+    /// L1 of the core's cluster, that of another one, and L2, for what handlers written for PsPIN have there.
+    l1: Timing,
+    remote: Timing,
+    l2: Timing,
+}
 
 /// The cycles of an instruction itself that accesses memory in this way, which are part of what its access takes. LR, which is a
 /// load, takes as much longer than in ideal memory as a load does.
@@ -30,42 +37,85 @@ pub(in crate::spin) const fn own_cycles(costs: &CycleCosts, kind: AccessKind) ->
 
 impl Timings {
     /// For accesses that the card makes on a handler's behalf.
-    pub(in crate::spin) const NONE: Timings = Timings([Timing::Plain; 6]);
+    pub(in crate::spin) const NONE: Timings =
+        Timings { pieces: [Timing::Plain; 6], l1: Timing::Plain, remote: Timing::Plain, l2: Timing::Plain };
 
     pub(in crate::spin) fn of(hpu: &HpuSpec) -> Timings {
         let clusters = hpu.memories.cluster < hpu.cores;
-        Timings(Piece::ALL.map(|piece| match hpu.memories.level(hpu.memories.place(piece)) {
+        let timing = |level: Level, farther: bool| match hpu.memories.level(level) {
             None => Timing::Plain,
             Some(level) if level.contended => Timing::InTurn,
-            // Words of HPU memory may be in another cluster's.
-            Some(level) if level.remote > 0 && clusters && matches!(piece, Piece::State | Piece::Data) => {
-                Timing::InTurn
-            }
-            Some(LevelSpec { banks, .. }) => {
-                let more =
-                    |kind| banks.latency(kind).saturating_sub(own_cycles(&hpu.core.costs, kind).into());
+            Some(LevelSpec { banks, remote, .. }) => {
+                let farther = if farther { *remote } else { 0 };
+                let more = |kind| {
+                    (banks.latency(kind) + farther).saturating_sub(own_cycles(&hpu.core.costs, kind).into())
+                };
                 match [AccessKind::Load, AccessKind::Store, AccessKind::Atomic].map(more) {
                     [0, 0, 0] => Timing::Plain,
                     [load, store, atomic] => Timing::Latency(load, store, atomic),
                 }
             }
-        }))
+        };
+        Timings {
+            pieces: Piece::ALL.map(|piece| {
+                let level = hpu.memories.place(piece);
+                // Words of HPU memory may be in another cluster's.
+                let farther = hpu.memories.level(level).is_some_and(|level| level.remote > 0);
+                match farther && clusters && matches!(piece, Piece::State | Piece::Data) {
+                    true => Timing::InTurn,
+                    false => timing(level, false),
+                }
+            }),
+            l1: timing(Level::L1, false),
+            remote: timing(Level::L1, true),
+            l2: timing(Level::L2, false),
+        }
+    }
+
+    /// The same where each access to a packet takes so many cycles longer.
+    pub(in crate::spin) const fn in_conflict(mut self, cycles: u32) -> Timings {
+        let packet = &mut self.pieces[Piece::Packet as usize];
+        *packet = match *packet {
+            Timing::Plain => Timing::Latency(cycles, cycles, cycles),
+            Timing::Latency(load, store, atomic) => {
+                Timing::Latency(load + cycles, store + cycles, atomic + cycles)
+            }
+            Timing::InTurn => Timing::InTurn,
+        };
+        self
     }
 
     /// Whether accesses to a piece wait for their turns.
     pub(in crate::spin) fn waits(&self, piece: Piece) -> bool {
-        self.0[piece as usize] == Timing::InTurn
+        self.pieces[piece as usize] == Timing::InTurn
     }
 
     /// Whether those to any piece do.
     pub(in crate::spin) fn in_turn(&self) -> bool {
-        self.0.contains(&Timing::InTurn)
+        self.pieces.contains(&Timing::InTurn)
     }
 
     /// A region with the timing of its piece.
     #[inline]
     pub(in crate::spin) const fn apply<'a>(&self, piece: Piece, region: Region<'a>) -> Region<'a> {
-        match self.0[piece as usize] {
+        self.pieces[piece as usize].of(region)
+    }
+
+    /// The same for a part of L1, of the core's own cluster or another one.
+    pub(in crate::spin) const fn apply_l1<'a>(&self, own: bool, region: Region<'a>) -> Region<'a> {
+        if own { self.l1.of(region) } else { self.remote.of(region) }
+    }
+
+    /// The same for a part of L2.
+    pub(in crate::spin) const fn apply_l2<'a>(&self, region: Region<'a>) -> Region<'a> {
+        self.l2.of(region)
+    }
+}
+
+impl Timing {
+    #[inline]
+    const fn of(self, region: Region<'_>) -> Region<'_> {
+        match self {
             Timing::Plain => region,
             Timing::Latency(load, store, atomic) => region.latency(load, store).atomic_latency(atomic),
             Timing::InTurn => region.ordered(),

@@ -4,6 +4,8 @@ pub(in crate::spin) mod edges;
 mod fair;
 
 use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::pspin::command_unit::CommandUnit;
+use crate::spin::handlers::pspin::hardware::Hardware;
 use crate::spin::handlers::transfers::Transfers;
 use crate::spin::programs::application::{Application, ApplicationId};
 use crate::spin::spec::{HpuSpec, Scheduling, SpinSpec};
@@ -20,6 +22,8 @@ use std::sync::Arc;
 pub(in crate::spin) struct ThreadState {
     pub(in crate::spin) context: Context,
     pub(in crate::spin) stack: Vec<u8>,
+    /// Its core's registers, between handlers written for PsPIN.
+    pub(in crate::spin) hardware: Option<Box<Hardware>>,
     /// The application whose handlers have used the stack.
     stack_of: ApplicationId,
 }
@@ -41,6 +45,8 @@ pub(in crate::spin) struct Thread {
     pub(in crate::spin) core: usize,
     pub(in crate::spin) state: RefCell<ThreadState>,
     pub(in crate::spin) transfers: Transfers,
+    /// Commands of handlers written for PsPIN.
+    pub(in crate::spin) commands: CommandUnit,
     /// The run assigned to it.
     assigned: RefCell<Option<Run>>,
     /// Whether it has no handler, running or parked.
@@ -58,7 +64,9 @@ impl Thread {
                 context: Context::new(core as u32),
                 stack: vec![0; spec.stack as usize],
                 stack_of: ApplicationId::default(),
+                hardware: spec.pspin.map(|_| Box::new(Hardware::new(core, spec))),
             }),
+            commands: CommandUnit::new(sim, spec.dma_handles),
             transfers: Transfers::new(sim, spec.dma_handles),
             assigned: RefCell::default(),
             free: Cell::new(true),
@@ -117,33 +125,44 @@ pub(in crate::spin) struct Hpus {
     /// Made with the first handler, so that a node without handlers has none.
     cores: OnceCell<Box<[Core]>>,
     queue: RefCell<Queue>,
+    /// Cores for which runs wait in the same line.
+    line_cores: usize,
     /// Number of handlers begun.
     begun: Cell<u64>,
 }
 
 /// The runs that wait for a core.
 enum Queue {
-    /// In the order in which they became ready, with the number of those taken.
-    FirstCome(VecDeque<Run>, u64),
+    /// In the order in which they became ready: a line for each cluster, or one for all cores.
+    FirstCome(Box<[Line]>),
     /// By weighted fair queueing over applications.
     WeightedFair(FairQueue<Run>),
 }
 
+/// Runs that wait for the same cores, and the number of those taken.
+#[derive(Default)]
+struct Line {
+    waiting: VecDeque<Run>,
+    taken: u64,
+}
+
 impl Queue {
-    fn is_empty(&self) -> bool {
+    /// Whether nothing waits for the cores of this line.
+    fn is_empty(&self, line: usize) -> bool {
         match self {
-            Queue::FirstCome(queue, _) => queue.is_empty(),
+            Queue::FirstCome(lines) => lines[line].waiting.is_empty(),
             Queue::WeightedFair(queue) => queue.is_empty(),
         }
     }
 
     /// The parked handler that precedes everything that waits, if one does. `begins` says whether a waiting run can
     /// begin at all.
-    fn parked_first(&self, parked: &VecDeque<Parked>, now: Time, begins: bool) -> Option<usize> {
+    fn parked_first(&self, line: usize, parked: &VecDeque<Parked>, now: Time, begins: bool) -> Option<usize> {
         match self {
-            Queue::FirstCome(queue, taken) => {
+            Queue::FirstCome(lines) => {
+                let Line { waiting, taken } = &lines[line];
                 let first = parked.front()?.ticket <= *taken;
-                (first || !begins || queue.is_empty()).then_some(0)
+                (first || !begins || waiting.is_empty()).then_some(0)
             }
             Queue::WeightedFair(queue) => {
                 let tickets = parked.iter().map(|parked| (parked.flow, parked.ticket));
@@ -152,12 +171,14 @@ impl Queue {
         }
     }
 
-    fn pop(&mut self, now: Time) -> Option<(Option<usize>, Run)> {
+    fn pop(&mut self, line: usize, now: Time) -> Option<(Option<usize>, Run)> {
         match self {
-            Queue::FirstCome(queue, taken) => queue.pop_front().map(|run| {
+            Queue::FirstCome(lines) => {
+                let Line { waiting, taken } = &mut lines[line];
+                let run = waiting.pop_front()?;
                 *taken += 1;
-                (None, run)
-            }),
+                Some((None, run))
+            }
             Queue::WeightedFair(queue) => queue.pop(now).map(|(flow, run)| (Some(flow), run)),
         }
     }
@@ -165,14 +186,21 @@ impl Queue {
 
 impl Hpus {
     pub(in crate::spin) fn new(sim: &Sim, spec: Arc<SpinSpec>) -> Hpus {
+        let line_cores = match spec.hpu.scheduling {
+            Scheduling::HomeCluster => spec.hpu.memories.cluster,
+            Scheduling::FirstCome | Scheduling::WeightedFair => spec.hpu.cores,
+        };
         Hpus {
             sim: sim.clone(),
             cores: OnceCell::new(),
             begun: Cell::new(0),
             queue: RefCell::new(match spec.hpu.scheduling {
-                Scheduling::FirstCome => Queue::FirstCome(VecDeque::new(), 0),
                 Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
+                Scheduling::FirstCome | Scheduling::HomeCluster => {
+                    Queue::FirstCome((0..spec.hpu.cores / line_cores).map(|_| Line::default()).collect())
+                }
             }),
+            line_cores,
             spec,
         }
     }
@@ -192,18 +220,22 @@ impl Hpus {
         &self.cores()[index]
     }
 
-    /// A handler becomes ready: the idle core with the lowest number takes it, or it waits. `of` is its application.
-    /// Returns a new thread to be served, if there is one.
+    /// A handler becomes ready in a cluster, or anywhere: the idle core with the lowest number takes it, or it waits. `of` is its
+    /// application. Returns a new thread to be served, if there is one.
     pub(in crate::spin) fn ready(
         &self,
+        cluster: Option<usize>,
         run: Run,
         now: Time,
         of: impl FnOnce(&Run) -> Rc<Application>,
     ) -> Option<Rc<Thread>> {
-        let idle = self.cores().iter().position(|core| core.idle.get());
+        let line = cluster.unwrap_or(0);
+        let first = line * self.line_cores;
+        let mut cores = self.cores()[first..first + self.line_cores].iter();
+        let idle = cores.position(|core| core.idle.get()).map(|index| first + index);
         let mut queue = self.queue.borrow_mut();
         match (idle, &mut *queue) {
-            (None, Queue::FirstCome(queue, _)) => queue.push_back(run),
+            (None, Queue::FirstCome(lines)) => lines[line].waiting.push_back(run),
             (None, Queue::WeightedFair(queue)) => {
                 let application = of(&run);
                 queue.push(application.id.0 as usize, application.config.weight, run);
@@ -251,7 +283,7 @@ impl Hpus {
     /// Whether a handler that yields on this core would let another one run first.
     pub(in crate::spin) fn others_wait(&self, index: usize) -> bool {
         let parked = self.core(index).parked.borrow().len();
-        parked > 0 || (self.spec.hpu.parked > 0 && !self.queue.borrow().is_empty())
+        parked > 0 || (self.spec.hpu.parked > 0 && !self.queue.borrow().is_empty(index / self.line_cores))
     }
 
     /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a new thread to
@@ -266,7 +298,10 @@ impl Hpus {
         let mut queue = self.queue.borrow_mut();
         let flow = application.id.0 as usize;
         let ticket = match &mut *queue {
-            Queue::FirstCome(queue, taken) => *taken + queue.len() as u64,
+            Queue::FirstCome(lines) => {
+                let Line { waiting, taken } = &lines[thread.core / self.line_cores];
+                taken + waiting.len() as u64
+            }
             Queue::WeightedFair(queue) => {
                 let (_, begun) = core.serving.take().expect("a core at work serves a flow");
                 queue.park(flow, begun, now)
@@ -297,9 +332,9 @@ impl Hpus {
         begins: bool,
         on: impl FnOnce() -> Rc<Thread>,
     ) {
-        let core = self.core(index);
+        let (core, line) = (self.core(index), index / self.line_cores);
         let mut parked = core.parked.borrow_mut();
-        if let Some(first) = queue.parked_first(&parked, now, begins) {
+        if let Some(first) = queue.parked_first(line, &parked, now, begins) {
             let Parked { thread, flow, .. } = parked.remove(first).expect("just seen");
             if let Queue::WeightedFair(queue) = queue {
                 queue.resume(flow, now);
@@ -307,7 +342,7 @@ impl Hpus {
             }
             thread.parked.set(false);
             thread.wake.notify_one();
-        } else if let Some((flow, run)) = queue.pop(now) {
+        } else if let Some((flow, run)) = queue.pop(line, now) {
             core.serving.set(flow.map(|flow| (flow, now)));
             on().assign(run);
         } else {

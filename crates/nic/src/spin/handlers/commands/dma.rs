@@ -12,6 +12,7 @@ use crate::spin::handlers::transfers::{Arriving, Left, Transfer, Transfers};
 use crate::spin::incoming::Incoming;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map;
+use crate::spin::spec::pspin_map;
 use crate::spin::stages;
 use crate::spin::{Card, FailureKind};
 use nicety_hpu::{AddressSpace, Region, TrapKind};
@@ -263,11 +264,17 @@ impl Attachment {
     ///
     /// # Errors
     /// Their number, if they are phantom.
-    fn bring(&self, local: u32, bytes: Payload) -> Result<(), u64> {
+    pub(in crate::spin) fn bring(&self, local: u32, bytes: Payload) -> Result<(), u64> {
         let (mut data, mut state) = (self.program.data.bytes.borrow_mut(), self.state.bytes.borrow_mut());
+        let mut pads = self.program.pads.borrow_mut();
         let mut space = AddressSpace::new()
             .with(Region::memory("the state", self.state_address(), &mut state))
-            .with(Region::memory("the program's data", map::MEMORY, &mut data));
+            .with(Region::memory("the program's data", self.program.handlers.data_address(), &mut data));
+        if !pads.is_empty() {
+            for (cluster, pad) in pads.chunks_mut(self.program.pad_bytes as usize).enumerate() {
+                space.push(Region::memory("the scratchpad", pspin_map::pad(cluster), pad));
+            }
+        }
         let len = bytes.len() as u32;
         let Ok(memory) = space.write(local, len) else { return Ok(()) };
         memory.copy_from_slice(&bytes.into_buffer().map_err(|_| u64::from(len))?);

@@ -255,7 +255,7 @@ impl Card {
     }
 
     /// The match entry of the handler's message.
-    fn entry_of(&self, running: &Running) -> Me {
+    pub(in crate::spin) fn entry_of(&self, running: &Running) -> Me {
         let delivery = self.incoming.borrow_mut().get(running.place).delivery;
         let me = delivery.expect("only matched messages run handlers").me;
         *self.interface.borrow().me(me).expect("the entry lives until its messages complete")

@@ -1,0 +1,364 @@
+//! Commands of handlers written for PsPIN, which they give by registers of their core.
+//!
+//! A command reads its bytes when it is issued. Bytes from the host are in a handler's memory when it has waited for their
+//! command or tested it, or when it has ended.
+
+use crate::spin::Card;
+use crate::spin::handlers::codes::{Stop, number};
+use crate::spin::handlers::pspin::command_unit::{CommandUnit, Issued};
+use crate::spin::handlers::pspin::hardware::{Task, register};
+use crate::spin::handlers::running::Running;
+use crate::spin::handlers::transfers::Arriving;
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::spec::{CommandsSpec, pspin_map as map};
+use crate::spin::stages;
+use nicety_hpu::{DeviceAccess, TrapKind};
+use nicety_portals::{CtEvent, CtHandle, Header};
+use nicety_types::{NodeId, Path, Payload, Resource, Stage, Starter, Time};
+use std::rc::Rc;
+
+/// The kinds of commands.
+const HOST_DMA: u32 = 0;
+const NIC_SEND: u32 = 1;
+const HOST_WRITE: u32 = 2;
+
+/// Most bytes of a write of host memory out of registers.
+const DIRECT: u32 = 8;
+
+const SERVED: &str = "the card serves printf and spin_dma, numbers 0x150, 0x160 and 0x161";
+
+/// Why a command is refused.
+fn refused(call: &'static str, why: &'static str) -> Stop {
+    Stop::Trap(TrapKind::CallRefused { call, why })
+}
+
+impl Card {
+    /// Writes the task of a run to the registers of its core. Returns where it begins, and its arguments.
+    pub(in crate::spin) fn begin_task(&self, running: &mut Running, handler: u32) -> (u32, [u32; 3]) {
+        let (queue, kept) = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(running.place);
+            let bytes = running.memory.bytes();
+            let kept = running.packet.map_or(0, |offset| incoming.kept(offset, bytes));
+            (incoming.queue, kept as u32)
+        };
+        let entry = self.entry_of(running);
+        let attachment = running.attachment.clone();
+        let pspin = attachment.program.handlers.pspin.as_ref().expect("a card of PsPIN runs its programs");
+        let state = (attachment.state_address(), attachment.state.bytes.borrow().len() as u32);
+        let task = Task {
+            memory: pspin.memory.unwrap_or(state),
+            packet_bytes: kept,
+            host: (entry.start, u32::try_from(entry.length).unwrap_or(u32::MAX)),
+            home: (queue % self.scheduler.number_of_clusters()) as u32,
+            flow: (queue % u64::from(self.spec.hpu.contexts)) as u32,
+        };
+        let mut state = running.thread.state.borrow_mut();
+        let mut hardware = state.hardware.take().expect("a thread has it between its handlers");
+        hardware.begin(&task, running.memory.packet.as_deref().unwrap_or_default());
+        let arguments = hardware.arguments(&mut state.stack);
+        running.memory.hardware = Some(hardware);
+        (pspin.dispatch, [arguments, handler, 0])
+    }
+
+    /// A handler's access to a register of its core. Returns the value that it loads; none if the handler has ended.
+    ///
+    /// # Errors
+    /// Why the handler is stopped.
+    pub(in crate::spin) async fn register(
+        self: &Rc<Card>,
+        running: &mut Running,
+        access: DeviceAccess,
+    ) -> Result<Option<u32>, Stop> {
+        let thread = running.thread.clone();
+        match (access.address - map::HARDWARE, access.write) {
+            (register::DOORBELL, Some(_)) => return Ok(None),
+            (register::ERROR, _) => {}
+            (register::ISSUE, None) => return self.issue(running).await.map(|place| Some(place as u32)),
+            (register::WAIT, Some(handle)) => {
+                if thread.commands.is_done(handle).is_none() {
+                    return Err(refused(
+                        "spin_cmd_wait",
+                        "there is no such handle; wait for one that a command has given",
+                    ));
+                }
+                thread.commands.wait(handle).await;
+                self.bytes_arrive(running)?;
+            }
+            (register::TEST, Some(handle)) => thread.commands.tested.set(handle),
+            (register::TEST, None) => {
+                let Some(done) = thread.commands.is_done(thread.commands.tested.get()) else {
+                    return Err(refused(
+                        "spin_cmd_test",
+                        "there is no such handle; test one that a command has given",
+                    ));
+                };
+                self.bytes_arrive(running)?;
+                return Ok(Some(done.into()));
+            }
+            (0, None) => {
+                return Err(refused(
+                    "a load of the task's register",
+                    "the runtime waits for tasks, and a handler has one",
+                ));
+            }
+            _ => {
+                return Err(refused(
+                    "an access to the core's registers",
+                    "there is no such register here; pspin.h has those that handlers use",
+                ));
+            }
+        }
+        Ok(Some(0))
+    }
+
+    /// Bytes that have come from the host are written to the handler's memory.
+    fn bytes_arrive(&self, running: &mut Running) -> Result<(), Stop> {
+        let arriving = running.commands.arriving.take();
+        for Arriving { local, bytes } in arriving {
+            let len = bytes.len();
+            let bytes = bytes.into_buffer().map_err(|_| Stop::PhantomMemory { len })?;
+            self.write_local(running, local, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// A handler has ended, and so have its commands: bytes for memory that is not its own are written there.
+    pub(in crate::spin) fn bytes_left(
+        &self,
+        arriving: Vec<Arriving>,
+        attachment: &Attachment,
+    ) -> Result<(), u64> {
+        arriving.into_iter().try_for_each(|Arriving { local, bytes }| attachment.bring(local, bytes))
+    }
+
+    /// Issues the command in the registers. Returns its handle.
+    async fn issue(self: &Rc<Card>, running: &mut Running) -> Result<usize, Stop> {
+        let [kind, words @ ..] = running.memory.hardware.as_ref().expect("it runs").command();
+        let spec = self.spec.hpu.pspin.expect("a card of PsPIN");
+        let event = kind & 1 == 1;
+        match kind >> 1 {
+            NIC_SEND => self.send_packet(running, &spec, words).await,
+            HOST_DMA => self.host_dma(running, &spec, words, event).await,
+            HOST_WRITE => {
+                let [low, high, bytes, data_low, data_high, ..] = words;
+                let bytes = bytes >> 1;
+                if bytes == 0 || bytes > DIRECT {
+                    return Err(refused("spin_write_to_host", "it writes 1 to 8 bytes"));
+                }
+                let mut data = [0; DIRECT as usize];
+                data[..4].copy_from_slice(&data_low.to_le_bytes());
+                data[4..].copy_from_slice(&data_high.to_le_bytes());
+                let payload = Payload::copy_of(&data[..bytes as usize]);
+                let host = self.host_address(running, "spin_write_to_host", [low, high, bytes])?;
+                self.write_host(running, &spec, host, payload, event).await
+            }
+            _ => Err(refused(
+                "a command",
+                "its kind is none: 0 for DMA with the host, 2 for a packet, 4 for a write out of registers, and 1 more for an event",
+            )),
+        }
+    }
+
+    /// Sends a packet: back to the sender of the handler's message, or to the rank that a put names.
+    async fn send_packet(
+        self: &Rc<Card>,
+        running: &mut Running,
+        spec: &CommandsSpec,
+        [destination, flow, low, high, length, ..]: [u32; 7],
+    ) -> Result<usize, Stop> {
+        let call = if flow == 0 { "spin_send_packet" } else { "spin_rdma_put" };
+        if high != 0 {
+            return Err(refused(call, "its bytes are in the card's memory, whose addresses have 32 bits"));
+        }
+        if u64::from(length) > self.spec.packet_payload {
+            return Err(refused(
+                call,
+                "it is longer than the card's packets (packet.payload); send it in several",
+            ));
+        }
+        let (of, header) = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(running.place);
+            (incoming.message, incoming.header)
+        };
+        let target = match flow {
+            0 => of.source,
+            _ if destination < self.nodes => NodeId(destination),
+            _ => return Err(refused(call, "its destination is no rank of this network")),
+        };
+        let payload = self.take_local(running, low, length)?;
+        let header = Header {
+            remote_offset: running.packet.unwrap_or(0),
+            hdr_data: header.hdr_data,
+            ..Header::put(self.node, target, header.pt, header.match_bits, length.into())
+        };
+        let (place, card, path) = self.begin_command(running).await;
+        let (thread, commands, spec) = (running.thread.clone(), running.commands.clone(), *spec);
+        self.sim.spawn(async move {
+            let slot = card.staging.acquire(1).await;
+            let sent = card.scheduler.send(u64::from(length).div_ceil(spec.beat), spec.send);
+            card.sim.until(sent).await;
+            let mut path = path;
+            path.advance(stages::COMMAND, card.sim.now());
+            let by = Starter::Handler(of);
+            card.send_from_card(header, payload, None, Some(slot), path, by);
+            thread.commands.done(place, &commands);
+        });
+        Ok(place)
+    }
+
+    /// Takes a place for a command.
+    async fn begin_command(self: &Rc<Card>, running: &mut Running) -> (usize, Rc<Card>, Path) {
+        let (thread, commands) = (running.thread.clone(), running.commands.clone());
+        let place = thread.commands.take(&commands).await;
+        running.path.advance(stages::HANDLER, self.sim.now());
+        (place, self.clone(), running.path.clone())
+    }
+
+    /// The host memory that a command names: the match entry's, or the second region of the handlers.
+    fn host_address(
+        &self,
+        running: &Running,
+        call: &'static str,
+        [low, high, length]: [u32; 3],
+    ) -> Result<u64, Stop> {
+        let address = u64::from(low) | u64::from(high) << 32;
+        let entry = self.entry_of(running);
+        let regions = [Some((entry.start, entry.length)), running.attachment.handler_memory];
+        let inside = |(start, size): (u64, u64)| {
+            address >= start && address.checked_add(length.into()).is_some_and(|end| end <= start + size)
+        };
+        match regions.into_iter().flatten().any(inside) {
+            true => Ok(address),
+            false => Err(refused(
+                call,
+                "its host memory is outside that of the task (host_mem) and of the handlers",
+            )),
+        }
+    }
+
+    /// Copies between the card's memory and the host's.
+    async fn host_dma(
+        self: &Rc<Card>,
+        running: &mut Running,
+        spec: &CommandsSpec,
+        [low, high, local, length, to_host, ..]: [u32; 7],
+        event: bool,
+    ) -> Result<usize, Stop> {
+        let call = if to_host == 1 { "spin_dma_to_host" } else { "spin_dma_from_host" };
+        let host = self.host_address(running, call, [low, high, length])?;
+        if to_host == 1 {
+            let payload = self.take_local(running, local, length)?;
+            return self.write_host(running, spec, host, payload, event).await;
+        }
+        if length > 0 {
+            // Refused now rather than when the bytes return.
+            running.with_space(|space| space.write(local, length).map(|_| ()))?;
+        }
+        let (place, card, path) = self.begin_command(running).await;
+        let (thread, commands) = (running.thread.clone(), running.commands.clone());
+        let message = running.message;
+        let ready = self.after(spec.from_host);
+        let counter = event.then(|| self.entry_of(running).ct).flatten();
+        self.sim.spawn(async move {
+            let mut path = path;
+            card.sim.until(ready).await;
+            path.advance(stages::COMMAND, card.sim.now());
+            if length > 0 {
+                let (bytes, flight) = card.dma.read(message, host, length.into(), path.clone()).await;
+                let landed = flight.landed();
+                card.recorder.slice(Resource::DMA, path.at(), landed.at(), Some(message), "read");
+                card.sim.until(landed.at()).await;
+                commands.arriving.borrow_mut().push(Arriving { local, bytes });
+                path = landed;
+            }
+            card.command_done(&thread.commands, place, &commands, counter, path);
+        });
+        Ok(place)
+    }
+
+    /// Writes bytes to host memory.
+    async fn write_host(
+        self: &Rc<Card>,
+        running: &mut Running,
+        spec: &CommandsSpec,
+        host: u64,
+        payload: Payload,
+        event: bool,
+    ) -> Result<usize, Stop> {
+        let (place, card, path) = self.begin_command(running).await;
+        let (thread, commands) = (running.thread.clone(), running.commands.clone());
+        let message = running.message;
+        let ready = self.after(spec.to_host);
+        let counter = event.then(|| self.entry_of(running).ct).flatten();
+        self.sim.spawn(async move {
+            let mut path = path;
+            card.sim.until(ready).await;
+            path.advance(stages::COMMAND, card.sim.now());
+            let bytes = payload.len();
+            if bytes > 0 {
+                let handover = card.dma.write(message, host, bytes, payload, path.clone());
+                card.recorder.slice(Resource::DMA, path.at(), handover.landed, Some(message), "write");
+                card.sim.until(handover.landed).await;
+                path.advance(Stage::DEPOSIT, card.sim.now());
+            }
+            card.command_done(&thread.commands, place, &commands, counter, path);
+        });
+        Ok(place)
+    }
+
+    /// A command with host memory is done; an event counts on the counter of the match entry, if it has one.
+    fn command_done(
+        self: &Rc<Card>,
+        unit: &CommandUnit,
+        place: usize,
+        commands: &Issued,
+        counter: Option<CtHandle>,
+        path: Path,
+    ) {
+        unit.done(place, commands);
+        if let Some(counter) = counter {
+            let by = CtEvent { success: 1, failure: 0 };
+            self.with_effects(path, |interface, effects| {
+                interface
+                    .ct_inc(counter, by, effects)
+                    .expect("the entry's counter lives as long as the entry");
+            });
+        }
+    }
+
+    /// So many cycles from now.
+    fn after(&self, cycles: u64) -> Time {
+        self.sim.now() + self.spec.hpu.clock.cycles(cycles)
+    }
+
+    /// A call of a handler that is no access to registers: `printf`, and the DMA engine of its cluster.
+    pub(in crate::spin) async fn runtime_call(
+        self: &Rc<Card>,
+        running: &mut Running,
+        [from, to, bytes, _, _, _, _, number]: [u32; 8],
+    ) -> Result<u32, Stop> {
+        let clock = self.spec.hpu.clock;
+        match number {
+            number::PRINTF => Ok(self.print(running, from, to)?),
+            number::PSPIN_DMA => {
+                let moved = running.with_space(|space| space.read(from, bytes).map(<[u8]>::to_vec))?;
+                self.write_local(running, to, &moved)?;
+                let cluster = self.scheduler.cluster_of(running.thread.core);
+                let done = self.scheduler.copy(cluster, bytes.into());
+                // On the scale of `time`, which handlers read.
+                let context = &running.thread.state.borrow().context;
+                Ok((context.time() + clock.cycles_in(done.since(self.sim.now()))) as u32)
+            }
+            number::PSPIN_UNTIL => {
+                let left = from.wrapping_sub(running.thread.state.borrow().context.time() as u32) as i32;
+                if left > 0 {
+                    self.sim.until(self.after(left as u64)).await;
+                }
+                Ok(0)
+            }
+            number => Err(TrapKind::UnknownCall { number, served: SERVED }.into()),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The packet scheduler of a card with clusters, as PsPIN has it: packets go to the home cluster of their message while there is
+//! room, and are copied to a memory there before their handlers start.
+//!
+//! A packet is written to the packet buffer at a beat a cycle, assigned to a cluster, copied there by the cluster's DMA engine, and
+//! waits for a processor. When its handler and the handler's commands have ended, the scheduler gets a feedback: then
+//! the packet leaves its buffer, and the cluster has room for another one.
+
+use crate::spin::Card;
+use crate::spin::handlers::codes::phantom_memory;
+use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::outcome::Ended;
+use crate::spin::handlers::running::Running;
+use crate::spin::spec::{HpuSpec, PacketsSpec};
+use crate::spin::stages;
+use nicety_fabric::Parcel;
+use nicety_kernel::{Needed, Sim};
+use nicety_types::{Duration, Frequency, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Cycles over which the load of a cluster's DMA engine is looked at, to say whether packets stream in.
+const WINDOW: u64 = 64;
+
+/// The DMA engine of a cluster, which copies packets to the cluster's memory.
+#[derive(Default)]
+struct Copier {
+    /// When it can begin with another beat.
+    free: Time,
+    /// When the latest bursts are there, as many as may be in flight.
+    ends: VecDeque<Time>,
+    /// When it has moved beats, in the last cycles.
+    moved: VecDeque<(Time, Time)>,
+}
+
+/// A cluster of processors.
+#[derive(Default)]
+struct Cluster {
+    in_flight: Cell<u32>,
+    copier: RefCell<Copier>,
+}
+
+/// The scheduler of a card; without clusters it does nothing.
+pub(in crate::spin) struct Scheduler {
+    sim: Sim,
+    spec: Option<PacketsSpec>,
+    clock: Frequency,
+    cluster_cores: usize,
+    /// When the sender of handlers' packets can begin with another beat.
+    sender: Cell<Time>,
+    /// When the writer of the packet buffer can begin with another beat.
+    writer: Cell<Time>,
+    clusters: Box<[Cluster]>,
+    /// Runs that find every cluster full.
+    waiting: RefCell<VecDeque<Run>>,
+}
+
+impl Scheduler {
+    pub(in crate::spin) fn new(sim: &Sim, hpu: &HpuSpec) -> Scheduler {
+        let cluster_cores = hpu.memories.cluster;
+        let clusters = if hpu.packets.is_some() { hpu.cores / cluster_cores } else { 0 };
+        Scheduler {
+            sim: sim.clone(),
+            spec: hpu.packets,
+            clock: hpu.clock,
+            cluster_cores,
+            sender: Cell::new(Time::ZERO),
+            writer: Cell::new(Time::ZERO),
+            clusters: (0..clusters).map(|_| Cluster::default()).collect(),
+            waiting: RefCell::default(),
+        }
+    }
+
+    /// Whether packets are assigned to clusters.
+    pub(in crate::spin) const fn clusters(&self) -> bool {
+        self.spec.is_some()
+    }
+
+    /// A packet has come: when it is written to the packet buffer.
+    pub(in crate::spin) fn written(&self, packet: &Parcel) -> Time {
+        let now = self.sim.now();
+        let Some(spec) = &self.spec else { return now };
+        let written = self.writer.get().max(now) + self.cycles(spec.beats(packet.payload.len()));
+        self.writer.set(written);
+        written
+    }
+
+    /// A handler sends so many beats, in so many cycles beside them. Returns when it is done.
+    pub(in crate::spin) fn send(&self, beats: u64, latency: u64) -> Time {
+        let sent = self.sender.get().max(self.sim.now()) + self.cycles(beats);
+        self.sender.set(sent);
+        sent + self.cycles(latency)
+    }
+
+    /// The number of clusters, one if packets are assigned to none.
+    pub(in crate::spin) fn number_of_clusters(&self) -> u64 {
+        self.clusters.len().max(1) as u64
+    }
+
+    /// The cluster of a core.
+    pub(in crate::spin) const fn cluster_of(&self, core: usize) -> usize {
+        core / self.cluster_cores
+    }
+
+    /// Cycles that an access to a packet takes longer now in a core's cluster: while packets stream in, at least half of the beats
+    /// that there could be. None if it never does.
+    pub(in crate::spin) fn conflict(&self, core: usize) -> Option<u32> {
+        let spec = self.spec.as_ref().filter(|spec| spec.conflict > 0)?;
+        let window = self.cycles(WINDOW);
+        let copier = &mut *self.clusters[self.cluster_of(core)].copier.borrow_mut();
+        let streams = copier.load(self.sim.now(), window) * 2 >= window;
+        Some(if streams { spec.conflict } else { 0 })
+    }
+
+    /// Copies bytes to or in a cluster's memory, from now on. Returns when they are there.
+    pub(in crate::spin) fn copy(&self, cluster: usize, bytes: u64) -> Time {
+        let Some(spec) = &self.spec else { return self.sim.now() };
+        self.clusters[cluster].copier.borrow_mut().copy(self.sim.now(), spec, bytes, |n| self.cycles(n))
+    }
+
+    fn cycles(&self, cycles: u64) -> Duration {
+        self.clock.cycles(cycles)
+    }
+
+    /// The cluster for a packet of this message queue: its home, or if that is full the one with the fewest packets.
+    fn choose(&self, queue: u64) -> Option<usize> {
+        let most = self.spec.as_ref().map_or(0, |spec| spec.in_flight);
+        let home = (queue % self.clusters.len() as u64) as usize;
+        let in_flight = |cluster: &usize| self.clusters[*cluster].in_flight.get();
+        let least = || (0..self.clusters.len()).min_by_key(in_flight);
+        let chosen = if in_flight(&home) < most { home } else { least()? };
+        (in_flight(&chosen) < most).then_some(chosen)
+    }
+}
+
+impl PacketsSpec {
+    /// Beats of so many bytes.
+    pub(in crate::spin) const fn beats(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.beat)
+    }
+}
+
+impl Copier {
+    fn copy(&mut self, now: Time, spec: &PacketsSpec, bytes: u64, cycles: impl Fn(u64) -> Duration) -> Time {
+        let (mut left, mut done) = (bytes, now + cycles(spec.copy));
+        while left > 0 {
+            let burst = left.min(spec.burst);
+            left -= burst;
+            let room = match self.ends.len() < spec.copies as usize {
+                true => now,
+                false => self.ends.pop_front().expect("at least one may be in flight"),
+            };
+            let begin = now.max(self.free).max(room);
+            self.free = begin + cycles(spec.beats(burst));
+            done = self.free + cycles(spec.copy);
+            self.ends.push_back(done);
+            self.moved.push_back((begin, self.free));
+        }
+        done
+    }
+
+    /// For how long it has moved beats in the last `window`.
+    fn load(&mut self, now: Time, window: Duration) -> Duration {
+        let from = Time::from_ps(now.ps().saturating_sub(window.ps()));
+        while self.moved.front().is_some_and(|&(_, end)| end <= from) {
+            self.moved.pop_front();
+        }
+        let part = |&(begin, end): &(Time, Time)| end.min(now).saturating_since(begin.max(from));
+        self.moved.iter().map(part).fold(Duration::ZERO, |sum, part| sum + part)
+    }
+}
+
+impl Card {
+    /// A handler is ready to run: its packet waits for a cluster from now on.
+    pub(in crate::spin) fn schedule(self: &Rc<Card>, run: Run) {
+        let Some(spec) = &self.scheduler.spec else { return };
+        let now = self.sim.now();
+        let written = run.packet.as_ref().map_or(now, |packet| packet.written.max(now));
+        let (card, at) = (self.clone(), written + self.scheduler.cycles(spec.schedule));
+        let none = [Needed::NOTHING, Needed::NOTHING];
+        self.sim.spawn_at(at, none, || async move { card.assign(run) });
+    }
+
+    /// Assigns a run to a cluster, if there is room in one.
+    fn assign(self: &Rc<Card>, run: Run) {
+        let queue = self.incoming.borrow_mut().get(run.place).queue;
+        match self.scheduler.choose(queue) {
+            Some(cluster) => self.bring_to(cluster, run),
+            None => self.scheduler.waiting.borrow_mut().push_back(run),
+        }
+    }
+
+    /// Copies the packet of a run to a cluster, where the run then waits for a processor.
+    fn bring_to(self: &Rc<Card>, cluster: usize, mut run: Run) {
+        let in_flight = &self.scheduler.clusters[cluster].in_flight;
+        in_flight.set(in_flight.get() + 1);
+        run.path.advance(stages::SCHEDULE, self.sim.now());
+        let copied =
+            self.scheduler.copy(cluster, run.packet.as_ref().map_or(0, |packet| packet.payload.len()));
+        run.path.advance(stages::COPY, copied);
+        let (card, none) = (self.clone(), [Needed::NOTHING, Needed::NOTHING]);
+        self.sim.spawn_at(copied, none, || async move { card.ready_in(Some(cluster), run) });
+    }
+
+    /// The end of a handler on a core: the scheduler learns of it, and then its result takes effect.
+    pub(in crate::spin) async fn feed_back(self: Rc<Card>, running: Running, run: Run, ended: Ended) {
+        let Running { thread, mut path, commands, attachment, .. } = running;
+        let core = thread.core;
+        commands.all_done().await;
+        let left = commands.arriving.take();
+        let ended = match self.bytes_left(left, &attachment) {
+            Err(bytes) if matches!(ended, Ended::Returned(_)) => Ended::Stopped(phantom_memory(bytes)),
+            _ => ended,
+        };
+        let feedback = self.scheduler.spec.as_ref().map_or(0, |spec| spec.feedback);
+        self.sim.until(self.sim.now() + self.scheduler.cycles(feedback)).await;
+        path.advance(stages::FEEDBACK, self.sim.now());
+        self.left_cluster(core);
+        self.ended(core, run, ended, path);
+    }
+
+    /// A run has left the cluster of a core, which has room for another one.
+    pub(in crate::spin) fn left_cluster(self: &Rc<Card>, core: usize) {
+        if !self.scheduler.clusters() {
+            return;
+        }
+        let cluster = self.scheduler.cluster_of(core);
+        let in_flight = &self.scheduler.clusters[cluster].in_flight;
+        in_flight.set(in_flight.get() - 1);
+        let next = self.scheduler.waiting.borrow_mut().pop_front();
+        if let Some(next) = next {
+            self.bring_to(cluster, next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: PacketsSpec = PacketsSpec {
+        beat: 64,
+        schedule: 4,
+        copy: 16,
+        feedback: 1,
+        in_flight: 20,
+        copies: 2,
+        burst: 256,
+        conflict: 2,
+    };
+
+    fn cycles(n: u64) -> Duration {
+        Duration::from_ps(1000 * n)
+    }
+
+    fn at(cycle: u64) -> Time {
+        Time::from_ps(1000 * cycle)
+    }
+
+    #[test]
+    fn copies_move_a_beat_a_cycle_and_wait_for_room_in_flight() {
+        let mut copier = Copier::default();
+        let mut copy = |now, bytes| copier.copy(at(now), &SPEC, bytes, cycles);
+        assert_eq!(copy(100, 0), at(116), "no packet, no beat");
+        assert_eq!(copy(100, 1), at(117));
+        assert_eq!(copy(100, 65), at(119), "two beats behind that of the first");
+        // Two are in flight until 117 and 119; four beats each.
+        assert_eq!(copy(101, 256), at(117 + 4 + 16));
+        assert_eq!(copy(101, 64), at(121 + 1 + 16));
+        // Two bursts, both behind those in flight: until 137 and 138.
+        assert_eq!(copy(101, 512), at(141 + 4 + 16));
+    }
+
+    #[test]
+    fn the_load_of_a_copier_is_that_of_the_last_cycles() {
+        let mut copier = Copier::default();
+        copier.copy(at(100), &PacketsSpec { copies: 8, ..SPEC }, 1024, cycles);
+        assert_eq!(copier.load(at(108), cycles(64)), cycles(8), "those that come do not count");
+        assert_eq!(copier.load(at(116), cycles(64)), cycles(16));
+        assert_eq!(copier.load(at(170), cycles(64)), cycles(10));
+        assert_eq!(copier.load(at(180), cycles(64)), cycles(0));
+    }
+}

@@ -1,0 +1,70 @@
+//! Commands in flight of a core that runs handlers written for PsPIN, and those of a handler.
+
+use crate::spin::handlers::transfers::Arriving;
+use nicety_kernel::{Signal, Sim};
+use std::cell::{Cell, RefCell};
+
+/// The places for commands of a core. A handle is the number of a place, which is free when its command is done.
+pub(in crate::spin) struct CommandUnit {
+    busy: Box<[Cell<bool>]>,
+    /// The handle that a handler has named to be tested.
+    pub(in crate::spin) tested: Cell<u32>,
+    changed: Signal,
+}
+
+/// The commands of a handler, for which its feedback waits.
+pub(in crate::spin) struct Issued {
+    in_flight: Cell<u32>,
+    /// Bytes that have come from the host and that the handler's memory has not got yet.
+    pub(in crate::spin) arriving: RefCell<Vec<Arriving>>,
+    changed: Signal,
+}
+
+impl CommandUnit {
+    pub(in crate::spin) fn new(sim: &Sim, places: u32) -> CommandUnit {
+        CommandUnit {
+            busy: (0..places).map(|_| Cell::new(false)).collect(),
+            tested: Cell::new(0),
+            changed: Signal::new(sim),
+        }
+    }
+
+    /// Takes the first free place for a command of a handler, once there is one.
+    pub(in crate::spin) async fn take(&self, issued: &Issued) -> usize {
+        let free = || self.busy.iter().position(|busy| !busy.get());
+        self.changed.wait_until(|| free().is_some()).await;
+        let place = free().expect("just seen");
+        self.busy[place].set(true);
+        issued.in_flight.set(issued.in_flight.get() + 1);
+        place
+    }
+
+    /// A command is done.
+    pub(in crate::spin) fn done(&self, place: usize, issued: &Issued) {
+        self.busy[place].set(false);
+        self.changed.notify_all();
+        issued.in_flight.set(issued.in_flight.get() - 1);
+        issued.changed.notify_all();
+    }
+
+    /// Whether a handle's command is done; none if there is no such handle.
+    pub(in crate::spin) fn is_done(&self, handle: u32) -> Option<bool> {
+        self.busy.get(handle as usize).map(|busy| !busy.get())
+    }
+
+    /// Waits until a handle's command is done.
+    pub(in crate::spin) async fn wait(&self, handle: u32) {
+        self.changed.wait_until(|| self.is_done(handle).unwrap_or(true)).await;
+    }
+}
+
+impl Issued {
+    pub(in crate::spin) fn new(sim: &Sim) -> Issued {
+        Issued { in_flight: Cell::new(0), arriving: RefCell::default(), changed: Signal::new(sim) }
+    }
+
+    /// Waits until all are done.
+    pub(in crate::spin) async fn all_done(&self) {
+        self.changed.wait_until(|| self.in_flight.get() == 0).await;
+    }
+}

@@ -1,0 +1,167 @@
+//! The registers of a core and its memory in the cluster, as handlers written for PsPIN see them.
+//!
+//! | offset | register |
+//! |---|---|
+//! | 0x08 | the task, 18 words: see [`Task`] |
+//! | 0x50 | doorbell: the handler has ended |
+//! | 0x54 | error cause |
+//! | 0x80 | read: issues the command, and gives its handle |
+//! | 0x84 | write: waits for a handle |
+//! | 0x88 | write: names a handle; read: whether its command is done |
+//! | 0x8c | kind of the command: its type times 2, and 1 for an event at the host |
+//! | 0x90 | words of the command, up to 0xa8 |
+
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::programs::program::map as code_map;
+use crate::spin::spec::{HpuSpec, Piece, Timings, pspin_map as map};
+use nicety_hpu::{AddressSpace, Region};
+
+/// Offsets of registers.
+pub(in crate::spin) mod register {
+    pub const DOORBELL: u32 = 0x50;
+    pub const ERROR: u32 = 0x54;
+    pub const ISSUE: u32 = 0x80;
+    pub const WAIT: u32 = 0x84;
+    pub const TEST: u32 = 0x88;
+    pub const KIND: usize = 0x8c;
+}
+
+/// Bytes of a task.
+const TASK_BYTES: usize = 72;
+/// Bytes of the kind and the words of a command.
+const COMMAND_BYTES: usize = 32;
+/// Bytes of the arguments of a handler, on its stack: the task's address and the core's numbers.
+const ARGUMENTS: u32 = 16;
+
+/// A core, as a handler sees it.
+pub(in crate::spin) struct Hardware {
+    core: u32,
+    cluster: u32,
+    /// The addresses of its stack, and of its packet in L1 and in L2.
+    stack: u32,
+    pub(in crate::spin) packet: u32,
+    l2_packet: u32,
+    scratchpad: u32,
+    clusters: u32,
+    /// Cores of a cluster.
+    cores: u32,
+    task: [u8; TASK_BYTES],
+    command: [u8; COMMAND_BYTES],
+    /// The packet in L2, from which that in L1 is copied.
+    l2: Vec<u8>,
+}
+
+/// The bytes of a run's memory, beside its packet.
+pub(in crate::spin) struct Bytes<'a> {
+    pub(in crate::spin) data: &'a mut [u8],
+    pub(in crate::spin) state: &'a mut [u8],
+    pub(in crate::spin) stack: &'a mut [u8],
+    pub(in crate::spin) pads: &'a mut [u8],
+}
+
+/// The words of a task that differ from run to run.
+pub(in crate::spin) struct Task {
+    /// Handler memory: address and size.
+    pub(in crate::spin) memory: (u32, u32),
+    /// Bytes of the packet.
+    pub(in crate::spin) packet_bytes: u32,
+    /// Host memory: address and size.
+    pub(in crate::spin) host: (u64, u32),
+    pub(in crate::spin) home: u32,
+    pub(in crate::spin) flow: u32,
+}
+
+impl Hardware {
+    pub(in crate::spin) fn new(core: usize, hpu: &HpuSpec) -> Hardware {
+        let cores = hpu.memories.cluster as u32;
+        let (cluster, within) = (core as u32 / cores, core as u32 % cores);
+        let l1 = map::L1 + cluster * map::L1_EACH;
+        let slot = map::PACKETS / cores;
+        Hardware {
+            core: core as u32,
+            cluster,
+            stack: l1 + within * (map::RUNTIME / cores),
+            packet: l1 + map::RUNTIME + within * slot,
+            l2_packet: map::L2_PACKETS + core as u32 * slot,
+            scratchpad: hpu.pspin.map_or(0, |commands| commands.scratchpad),
+            clusters: hpu.cores as u32 / cores,
+            cores,
+            task: [0; TASK_BYTES],
+            command: [0; COMMAND_BYTES],
+            l2: Vec::new(),
+        }
+    }
+
+    /// Writes the task of a run. `packet` are the bytes of its packet.
+    pub(in crate::spin) fn begin(&mut self, task: &Task, packet: &[u8]) {
+        let (host, host_bytes) = task.host;
+        let pads = |cluster: u32| if cluster < self.clusters { map::pad(cluster as usize) } else { 0 };
+        let pad_bytes = |cluster: u32| if cluster < self.clusters { self.scratchpad } else { 0 };
+        let packet_at = |address: u32| if task.packet_bytes > 0 { address } else { 0 };
+        let words = [task.memory.0, task.memory.1, packet_at(self.packet), task.packet_bytes]
+            .into_iter()
+            .chain((0..4).map(pads))
+            .chain((0..4).map(pad_bytes))
+            .chain([(host >> 32) as u32, host as u32, host_bytes])
+            .chain([packet_at(self.l2_packet), task.home, task.flow]);
+        let mut bytes = [0; TASK_BYTES];
+        for (at, word) in bytes.chunks_exact_mut(4).zip(words) {
+            at.copy_from_slice(&word.to_le_bytes());
+        }
+        (self.task, self.command) = (bytes, [0; COMMAND_BYTES]);
+        self.l2.clear();
+        self.l2.extend_from_slice(packet);
+    }
+
+    /// Puts the arguments of a handler on its stack. Returns their address, which is that of the stack's top, too.
+    pub(in crate::spin) fn arguments(&self, stack: &mut [u8]) -> u32 {
+        let at = (stack.len() as u32 - ARGUMENTS) & !15;
+        let words = [map::TASK, self.core, self.cluster, self.core % self.cores];
+        for (word, bytes) in words.iter().zip(stack[at as usize..].chunks_exact_mut(4)) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        self.stack + at
+    }
+
+    /// The kind of the command in the registers, and its words.
+    pub(in crate::spin) fn command(&self) -> [u32; 8] {
+        let word =
+            |at: usize| u32::from_le_bytes(*self.command[4 * at..].first_chunk().expect("eight words"));
+        std::array::from_fn(word)
+    }
+
+    /// Fills the address space of a slice.
+    pub(in crate::spin) fn fill<'a>(
+        &'a mut self,
+        space: &mut AddressSpace<'a>,
+        timings: &Timings,
+        attachment: &'a Attachment,
+        bytes: Bytes<'a>,
+        packet: &'a mut [u8],
+    ) {
+        let Bytes { data, state, stack, pads } = bytes;
+        let handlers = &attachment.program.handlers;
+        let stack = Region::stack("the stack", self.stack, stack, code_map::STACK_GUARD);
+        space.push(timings.apply(Piece::Stack, stack));
+        space.push(timings.apply(Piece::Packet, Region::memory("the packet", self.packet, packet)));
+        space.push(Region::read_only("the task", map::TASK, &self.task).whole_words());
+        let command = map::HARDWARE + register::KIND as u32;
+        space.push(Region::memory("the command registers", command, &mut self.command).whole_words());
+        if self.scratchpad > 0 {
+            let own = self.cluster as usize;
+            for (cluster, pad) in pads.chunks_mut(self.scratchpad as usize).enumerate() {
+                let name = if cluster == own { "the scratchpad" } else { "another cluster's scratchpad" };
+                space.push(timings.apply_l1(cluster == own, Region::memory(name, map::pad(cluster), pad)));
+            }
+        }
+        let data = Region::memory("the program's data", handlers.data_address(), data);
+        space.push(timings.apply(Piece::Data, data));
+        let state = Region::memory("the state", attachment.state_address(), state);
+        space.push(timings.apply(Piece::State, state));
+        space.push(timings.apply_l2(Region::memory("the packet in L2", self.l2_packet, &mut self.l2)));
+        let code = &attachment.program.code;
+        space
+            .push(timings.apply(Piece::Constants, Region::read_only("program memory", code_map::CODE, code)));
+        space.push(Region::device("the core's registers", map::HARDWARE, map::HARDWARE_SIZE).whole_words());
+    }
+}

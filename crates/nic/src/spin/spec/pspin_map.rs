@@ -1,0 +1,29 @@
+//! PsPIN's memory map, as handlers see it.
+
+/// L1 of the first cluster: stacks, then packets, then what handlers have.
+pub const L1: u32 = 0x1000_0000;
+/// From the L1 of a cluster to that of the next.
+pub const L1_EACH: u32 = 4 << 20;
+/// Bytes of a cluster's L1 for stacks.
+pub const RUNTIME: u32 = 16 << 10;
+/// Bytes of a cluster's L1 for packets, which follow the stacks.
+pub const PACKETS: u32 = 64 << 10;
+/// Where handlers' part of a cluster's L1 begins.
+pub const PADS: u32 = RUNTIME + PACKETS;
+/// Most clusters: a task has the scratchpads of so many.
+pub const CLUSTERS: usize = 4;
+/// Registers of a core.
+pub const HARDWARE: u32 = 0x1b20_5000;
+/// Bytes of them.
+pub const HARDWARE_SIZE: u32 = 0xb0;
+/// The task of a core, among its registers.
+pub const TASK: u32 = HARDWARE + 0x08;
+/// Handler memory in L2: variables of the program, and states behind them.
+pub const HANDLER_MEMORY: u32 = 0x1c00_0000;
+/// The packet buffer in L2.
+pub const L2_PACKETS: u32 = 0x1c40_0000;
+
+/// Where handlers' part of a cluster's L1 begins.
+pub(in crate::spin) const fn pad(cluster: usize) -> u32 {
+    L1 + cluster as u32 * L1_EACH + PADS
+}

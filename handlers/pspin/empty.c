@@ -1,0 +1,11 @@
+/* empty.c: a handler that does nothing, for PsPIN: what a packet takes beside its handler. */
+#include <handler.h>
+
+__handler__ void empty_ph(handler_args_t *args) { (void)args; }
+
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
+    *hh = NULL;
+    *ph = empty_ph;
+    *th = NULL;
+    *handler_mem_ptr = NULL;
+}

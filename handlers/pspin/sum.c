@@ -1,0 +1,42 @@
+/* sum.c: adds the 32-bit words of a packet behind its IP and UDP headers, for PsPIN, to a word of the cluster's scratchpad.
+ *
+ * It is in assembly, so that it has the instructions and cycles of the calibration run on PsPIN's RTL, whatever the compiler: 4
+ * instructions and 6 cycles a word, 2 cycles fewer for the last, and 22 instructions and 25 cycles beside the words. Seven of
+ * these are not known, and are nops here. */
+#include <handler.h>
+
+__attribute__((naked)) __handler__ void sum_ph(handler_args_t *args) {
+    __asm__ volatile("lw a5, 0(a0)\n"     /* args->task */
+                     "lw a4, 8(a5)\n"     /* pkt_mem */
+                     "lw a3, 12(a5)\n"    /* pkt_mem_size */
+                     "lw a2, 8(a0)\n"     /* cluster_id */
+                     "slli a2, a2, 2\n"
+                     "add a2, a2, a5\n"
+                     "lw a2, 16(a2)\n"    /* scratchpad[cluster_id] */
+                     "addi a4, a4, 28\n"  /* behind the headers */
+                     "addi a3, a3, -28\n"
+                     "andi a3, a3, -4\n"
+                     "li a1, 0\n"
+                     "nop\n"
+                     "nop\n"
+                     "nop\n"
+                     "nop\n"
+                     "nop\n"
+                     "nop\n"
+                     "nop\n"
+                     "blez a3, 2f\n"
+                     "add a3, a3, a4\n"
+                     "1: lw a5, 0(a4)\n"
+                     "addi a4, a4, 4\n"
+                     "add a1, a1, a5\n"
+                     "bne a4, a3, 1b\n"
+                     "2: amoadd.w zero, a1, (a2)\n"
+                     "ret\n");
+}
+
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
+    *hh = NULL;
+    *ph = sum_ph;
+    *th = NULL;
+    *handler_mem_ptr = NULL;
+}

@@ -1,0 +1,18 @@
+"""Runs of PsPIN's RTL, and what the card `pspin` makes of them."""
+
+from __future__ import annotations
+
+from nicety.studies.pspin.runs import CARD, PAPER, empty, pingpong, total
+from nicety.studies.study import Section, Study
+
+STUDY = Study(
+    name="pspin",
+    paper=PAPER,
+    sections=(
+        Section("Empty handler", empty),
+        Section("Ping-pong", pingpong),
+        Section("Sum of words", total),
+    ),
+    cards=(CARD,),
+    roles={"card": CARD},
+)

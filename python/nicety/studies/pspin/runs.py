@@ -1,0 +1,153 @@
+"""The calibration runs of PsPIN: one message of 32 packets to a handler, one packet every 20 cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nicety.build.compiler import library_source
+from nicety.build.sources import Handlers
+from nicety.program.cluster import Cluster
+from nicety.program.host import Host
+from nicety.show.columns import fixed
+from nicety.studies.claims import Ours, read_paper
+from nicety.studies.study import Measured, Options, Table
+
+CARD = "pspin"
+PAPER = read_paper("nicety.studies.pspin")
+_PT, _BITS = 1, 5
+_PACKETS = 32
+_GAP = 20
+"""Cycles of 1 ns from packet to packet."""
+_ALONE = 2000
+"""The same where each packet is alone on the card."""
+_AFTER = 4
+"""Cycles of a recorded run behind the handler: its second look at the cycle counter, and `hpu.cycles.handler_end`."""
+
+_CONFLICT = "each access to a packet takes 2 cycles more while packets stream in; on the RTL that is the mean"
+_LINES = "two lines of 9 cycles each are not in the instruction cache; on the RTL they take 16 in all"
+_REASONS = {
+    "unloaded-cycles-avg": "one cold run in 32; how many packets the RTL's run had is not known",
+    "unloaded-cycles-max": _LINES,
+    "empty-cycles-max": _LINES,
+    "pingpong-1024-cycles-min": _CONFLICT,
+    "pingpong-1024-cycles-max": f"six lines that are not in the instruction cache, and {_CONFLICT}",
+    "sum-64-rate": "a packet every 20 cycles, once the first is through; why the RTL takes longer is not known",
+}
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of one handler for the packets of one message: cycles, and the order of packets."""
+
+    cycles: list[int]
+    instructions: list[int]
+    processors: int
+    latencies: list[int]
+    settled: list[int]
+
+
+def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> _Runs:
+    """Packets of `size` bytes, one every `gap` cycles, to a handler of the library."""
+    overrides = [*options.overrides, f"packet.payload={size}B", f"link.gap={1000 * gap / size}ps/B"]
+    cluster = Cluster(2, options.card("card", CARD), set=overrides, recording="packets", seed=options.seed)
+    length = _PACKETS * size
+
+    async def send(host: Host) -> None:
+        message, answers = host.alloc(length), host.alloc(length)
+        for packet in range(_PACKETS):
+            # An IP header's addresses, and words to be added.
+            message.array[packet * size : (packet + 1) * size] = packet + 1
+        host.portals.pt_alloc(pt=_PT)
+        await host.portals.me_append(answers, pt=_PT, match_bits=_BITS, options=["op_put", "event_link_disable"])
+        md = host.portals.md_bind(message, options=["event_send_disable"])
+        await host.barrier()
+        await host.portals.put(md, length, to=1, pt=_PT, match_bits=_BITS)
+
+    async def receive(host: Host) -> None:
+        handlers = host.portals.attach(Handlers(library_source(f"pspin/{name}.c")))
+        host.portals.pt_alloc(pt=_PT)
+        memory = host.alloc(length)
+        wanted = ["op_put", "event_link_disable"]
+        await host.portals.me_append(memory, pt=_PT, match_bits=_BITS, handlers=handlers, options=wanted)
+        await host.barrier()
+
+    run = cluster.run({0: send, 1: receive})
+    runs, packets = run.handler_runs, run.packets
+    ours = [row for row, source in enumerate(packets.column("source")) if source == 0]
+    arrived = [packets.column("arrived_ps")[row] for row in ours]
+    settled = [packets.column("settled_ps")[row] for row in ours]
+    return _Runs(
+        cycles=[cycles - _AFTER for cycles in runs.column("cycles")],
+        instructions=list(runs.column("instructions")),
+        processors=len(set(runs.column("hpu"))),
+        latencies=[(end - begin) // 1000 for begin, end in zip(arrived, settled, strict=True)],
+        settled=[end // 1000 for end in settled],
+    )
+
+
+def _rate(runs: _Runs, size: int) -> float:
+    """Gb/s at which packets leave: those behind the first, from when that leaves."""
+    return 8 * size * (len(runs.settled) - 1) / (max(runs.settled) - min(runs.settled))
+
+
+def _ours(key: str, runs: _Runs, size: int) -> dict[str, Ours]:
+    """What was measured, by the claims' names."""
+    found: dict[str, float] = {
+        "instructions": max(runs.instructions),
+        "hpus": runs.processors,
+        "rate": round(_rate(runs, size), 1),
+    }
+    for name, values in (("cycles", runs.cycles), ("latency", runs.latencies)):
+        found |= {
+            f"{name}-min": min(values),
+            f"{name}-avg": round(sum(values) / len(values), 1),
+            f"{name}-max": max(values),
+        }
+    return {f"{key}-{name}": Ours(value, why=_REASONS.get(f"{key}-{name}", "")) for name, value in found.items()}
+
+
+def _section(options: Options, section: str, measured: Sequence[tuple[str, str, int, int]]) -> Measured:
+    """Several runs: the claims' name, the handler, the bytes of a packet and the cycles between two."""
+    ours: dict[str, Ours] = {}
+    rows = [["Handler", "Packet", "HPUs", "Cycles", "avg", "max", "Instr.", "Latency", "avg", "max", "Gb/s"]]
+    data = {}
+    for key, name, size, gap in measured:
+        runs = _measure(options, name, size, gap)
+        ours |= _ours(key, runs, size)
+        rows.append(
+            [
+                name,
+                f"{size} B{', alone' if gap == _ALONE else ''}",
+                str(runs.processors),
+                *_spread(runs.cycles),
+                str(max(runs.instructions)),
+                *_spread(runs.latencies),
+                fixed(_rate(runs, size), 1),
+            ]
+        )
+        data[key] = {"cycles": runs.cycles, "latencies": runs.latencies}
+    claimed = {claim.id for claim in PAPER.of(section)}
+    ours = {name: value for name, value in ours.items() if name in claimed}
+    title = "A message of 32 packets: cycles of handlers, and of packets from the first beat to the feedback"
+    return Measured(ours, tables=[Table(section=section, title=title, rows=rows, note="")], data={"runs": data})
+
+
+def _spread(values: Sequence[int]) -> list[str]:
+    return [str(min(values)), fixed(sum(values) / len(values), 1), str(max(values))]
+
+
+def empty(options: Options) -> Measured:
+    """A handler that only returns."""
+    runs = [("unloaded", "empty", 64, _ALONE), ("empty", "empty", 1024, _GAP)]
+    return _section(options, "Empty handler", runs)
+
+
+def pingpong(options: Options) -> Measured:
+    """A handler that sends its packet back from L1."""
+    return _section(options, "Ping-pong", [(f"pingpong-{size}", "pingpong", size, _GAP) for size in (64, 1024)])
+
+
+def total(options: Options) -> Measured:
+    """A handler that adds the words of its packet."""
+    return _section(options, "Sum of words", [(f"sum-{size}", "sum", size, _GAP) for size in (64, 512, 1024)])

@@ -1,0 +1,375 @@
+"""The card `pspin`, and handlers written for PsPIN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nicety
+
+PT, BITS = 1, 5
+
+NAMES = """
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
+    volatile handler_fn handlers[] = {%s};
+    *hh = handlers[0];
+    *ph = handlers[1];
+    *th = handlers[2];
+    *handler_mem_ptr = %s;
+}
+"""
+
+
+def program(folder: Path, body: str, names: str = "NULL, f, NULL", memory: str = "NULL") -> nicety.Handlers:
+    """A program with these functions."""
+    source = folder / "mine.c"
+    headers = ("handler.h", "packets.h", "spin_dma.h", "pspin.h", "util.h", "spin_conf.h")
+    includes = "".join(f"#include <{name}>\n" for name in headers)
+    source.write_text(includes + body + NAMES % (names, memory))
+    return nicety.Handlers(source)
+
+
+def run(
+    handlers: nicety.Handlers,
+    contents: bytes,
+    *overrides: str,
+    memory: int = 4096,
+    allowed: Any = (),
+) -> tuple[nicety.Run, bytes, bytes]:
+    """A message to handlers: the run, what the sender has got, and the memory of the message at the receiver."""
+    cluster = nicety.Cluster(2, "pspin", set=overrides, recording="packets", allow_failures=allowed)
+    got: dict[str, bytes] = {}
+
+    async def send(host: nicety.Host) -> None:
+        message, answers = host.alloc(len(contents)), host.alloc(len(contents))
+        message.array[:] = np.frombuffer(contents, np.uint8)
+        host.portals.pt_alloc(pt=PT)
+        await host.portals.me_append(answers, pt=PT, match_bits=BITS, options=["op_put", "event_link_disable"])
+        md = host.portals.md_bind(message, options=["event_send_disable"])
+        await host.barrier()
+        await host.portals.put(md, len(contents), to=1, pt=PT, match_bits=BITS)
+        await host.barrier()
+        got["answers"] = answers.array.tobytes()
+
+    async def receive(host: nicety.Host) -> None:
+        attached = host.portals.attach(handlers, state=bytes(64))
+        host.portals.pt_alloc(pt=PT)
+        room, options = host.alloc(memory), ["op_put", "event_link_disable"]
+        room.array[:8] = range(8)
+        await host.portals.me_append(room, pt=PT, match_bits=BITS, handlers=attached, options=options)
+        await host.barrier()
+        await host.barrier()
+        got["memory"] = room.array.tobytes()
+
+    found = cluster.run({0: send, 1: receive})
+    return found, got["answers"], got["memory"]
+
+
+def words(*values: int) -> bytes:
+    return np.array(values, "<u4").tobytes()
+
+
+def read_words(contents: bytes, count: int) -> list[int]:
+    return [int(word) for word in np.frombuffer(contents[: 4 * count], "<u4")]
+
+
+def test_a_packet_goes_back_with_its_addresses_exchanged() -> None:
+    from nicety.build.compiler import library_source
+
+    packet = bytes(range(64))
+    _, answer, _ = run(nicety.Handlers(library_source("pspin/pingpong.c")), packet * 3, "packet.payload=64B")
+    swapped = packet[:12] + packet[16:20] + packet[12:16] + packet[20:]
+    assert answer == swapped * 3
+
+
+def test_what_a_task_says(tmp_path: Path) -> None:
+    body = """
+    __handler__ void f(handler_args_t *args) {
+        task_t *task = args->task;
+        uint32_t *said = (uint32_t *)task->scratchpad[args->cluster_id];
+        said[0] = args->hpu_gid;
+        said[1] = args->cluster_id;
+        said[2] = args->hpu_id;
+        said[3] = (uint32_t)task->handler_mem;
+        said[4] = task->handler_mem_size;
+        said[5] = (uint32_t)task->pkt_mem;
+        said[6] = task->pkt_mem_size;
+        said[7] = (uint32_t)task->scratchpad[3];
+        said[8] = task->scratchpad_size[0];
+        said[9] = task->host_mem_size;
+        said[10] = (uint32_t)task->l2_pkt_mem;
+        said[11] = task->home_cluster_id;
+        said[12] = *(uint32_t *)task->pkt_mem;
+        said[13] = *(uint32_t *)task->l2_pkt_mem;
+        said[14] = *(uint32_t *)task->handler_mem;
+        uint64_t host = (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
+        spin_cmd_t command;
+        spin_dma_to_host(host, (uint32_t)said, 64, 0, &command);
+    }
+    volatile uint32_t mine[] = {7, 8, 9};
+    """
+    _, _, said = run(program(tmp_path, body, memory="(void *)mine"), words(1234, 5))
+    found = read_words(said, 15)
+    assert found[:3] == [0, 0, 0]
+    assert found[3:5] == [0x1C000000, 12]
+    assert found[5:7] == [0x10004000, 8]
+    assert found[7:9] == [0x10C14000, 944 << 10]
+    assert found[9] == 4096
+    assert 0x1C400000 <= found[10] < 0x1D000000
+    assert found[11:] == [0, 1234, 1234, 7]
+
+
+def test_the_three_handlers_run_in_order_with_a_shared_state(tmp_path: Path) -> None:
+    body = """
+    typedef struct { int32_t order, heads, packets, tail; } seen_t;
+    __handler__ void head(handler_args_t *args) {
+        seen_t *seen = args->task->handler_mem;
+        seen->heads = seen->order == 0;
+        amo_add(&seen->order, 1);
+    }
+    __handler__ void packet(handler_args_t *args) {
+        seen_t *seen = args->task->handler_mem;
+        if (seen->order > 0) amo_add(&seen->packets, 1);
+        amo_add(&seen->order, 1);
+    }
+    __handler__ void tail(handler_args_t *args) {
+        task_t *task = args->task;
+        seen_t *seen = task->handler_mem;
+        seen->tail = seen->order + (task->pkt_mem_size == 0 ? 100 : 0);
+        spin_cmd_t command;
+        spin_dma_to_host(task->host_mem_low, (uint32_t)seen, sizeof(seen_t), 0, &command);
+        spin_cmd_wait(command);
+    }
+    """
+    handlers = program(tmp_path, body, names="head, packet, tail")
+    _, _, seen = run(handlers, bytes(5 * 64), "packet.payload=64B")
+    assert read_words(seen, 4) == [6, 1, 5, 106]
+
+
+def test_commands_take_what_the_rtl_takes(tmp_path: Path) -> None:
+    body = """
+    #define TIMED(at, issue) \\
+        __asm__ volatile("csrr %0, cycle" : "=r"(from)); \\
+        issue; spin_cmd_wait(command); \\
+        __asm__ volatile("csrr %0, cycle" : "=r"(to)); \\
+        times[at] = to - from;
+    __handler__ void f(handler_args_t *args) {
+        task_t *task = args->task;
+        uint32_t *times = task->scratchpad[args->cluster_id], from, to;
+        uint32_t packet = (uint32_t)task->pkt_mem;
+        uint64_t host = task->host_mem_low;
+        spin_cmd_t command;
+        /* Once to have the code in the instruction cache. */
+        for (volatile int round = 0; round < 3; round++) {
+            TIMED(0, spin_send_packet((void *)packet, 1024, &command))
+            TIMED(1, spin_dma_to_host(host + 1024, packet, 64, 0, &command))
+            TIMED(2, spin_dma_to_host(host + 1024, packet, 1024, 0, &command))
+            TIMED(3, spin_dma_from_host(host + 1024, packet, 1024, 0, &command))
+            TIMED(4, spin_write_to_host(host + 1024, 5, &command))
+        }
+        spin_dma_to_host(host, (uint32_t)times, 20, 0, &command);
+    }
+    """
+    _, _, memory = run(program(tmp_path, body), bytes(1024))
+    found = read_words(memory, 5)
+    # What the RTL takes from the issue to the completion; the instructions before and behind take some more.
+    for took, rtl in zip(found, (22, 21, 36, 37, 21), strict=True):
+        assert rtl <= took <= rtl + 16, found
+    issue = [took - rtl for took, rtl in zip(found, (22, 21, 36, 37, 21), strict=True)]
+    assert max(issue) - min(issue) <= 4, "the instructions of a command hardly differ"
+
+
+def test_bytes_from_the_host_and_out_of_registers(tmp_path: Path) -> None:
+    body = """
+    __handler__ void f(handler_args_t *args) {
+        task_t *task = args->task;
+        uint64_t host = task->host_mem_low;
+        uint8_t bytes[8] = {0};
+        bool done = false;
+        spin_cmd_t command;
+        spin_dma_from_host(host, (uint32_t)bytes, 8, 1, &command);
+        while (!done) spin_cmd_test(command, &done);
+        uint64_t value;
+        __builtin_memcpy(&value, bytes, 8);
+        spin_host_write(host + 8, value + 1, &command);
+        spin_cmd_wait(command);
+        uint32_t *from = task->pkt_mem, *to = task->scratchpad[1];
+        spin_dma_t copy;
+        bool copied;
+        spin_dma(from, to, 16, 1, 0, &copy);
+        spin_dma_test(copy, &copied);
+        spin_dma_wait(copy);
+        to[4] = copied;
+        spin_dma_to_host(host + 16, (uint32_t)to, 20, 0, &command);
+    }
+    """
+    _, _, memory = run(program(tmp_path, body), bytes(range(100, 116)))
+    assert memory[8:16] == bytes([1, 1, 2, 3, 4, 5, 6, 7])
+    assert memory[16:36] == bytes(range(100, 116)) + bytes(4)
+
+
+def test_locks_and_atomics_keep_counts_of_all_cores(tmp_path: Path) -> None:
+    body = """
+    typedef struct { spin_lock_t lock; spin_rw_lock_t rw; int32_t plain, amo, swapped, read; } counts_t;
+    __handler__ void f(handler_args_t *args) {
+        counts_t *c = args->task->scratchpad[0];
+        spin_lock_lock(&c->lock);
+        c->plain = c->plain + 1;
+        spin_lock_unlock(&c->lock);
+        amo_add(&c->amo, 2);
+        int32_t before;
+        do before = c->swapped; while (compare_and_swap(&c->swapped, before, before + 3) != 0);
+        spin_rw_lock_w_lock(&c->rw);
+        c->read++;
+        spin_rw_lock_w_unlock(&c->rw);
+        spin_rw_lock_r_lock(&c->rw);
+        spin_rw_lock_r_unlock(&c->rw);
+    }
+    __handler__ void tail(handler_args_t *args) {
+        counts_t *c = args->task->scratchpad[0];
+        spin_cmd_t command;
+        spin_dma_to_host(args->task->host_mem_low, (uint32_t)&c->plain, 16, 0, &command);
+    }
+    """
+    handlers = program(tmp_path, body, names="NULL, f, tail")
+    found, _, counts = run(handlers, bytes(64 * 64), "packet.payload=64B")
+    assert len(set(found.handler_runs.column("hpu"))) > 8, "cores of several clusters"
+    assert read_words(counts, 4) == [64, 128, 192, 64]
+
+
+def test_printf_and_helpers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    body = """
+    __handler__ void f(handler_args_t *args) {
+        uint8_t *payload;
+        uint32_t length;
+        GET_IP_UDP_PLD(args->task->pkt_mem, payload, length);
+        printf("%u bytes, first %u, %u %u %u\\n", length, payload[0], FAST_MOD(13, 8), MIN(3, 4), MAX(3, 4));
+    }
+    """
+    header = bytes(24) + (8 + 36).to_bytes(2, "little") + bytes(2)
+    run(program(tmp_path, body), header + bytes([77]) + bytes(35))
+    assert "HPU 0] 36 bytes, first 77, 5 3 4" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (
+            "*(volatile uint8_t *)&task->pkt_mem;",
+            "load of 1 byte from 0x1b205010 in the task, which has whole words only",
+        ),
+        ("task->flow_id = 3;", "store of 4 bytes to 0x1b20504c in the task, which is read-only"),
+        (
+            "*(volatile int *)0x10100000 = 1;",
+            "store of 4 bytes to 0x10100000 outside its memory, 0 bytes past the end of",
+        ),
+        ("((volatile uint8_t *)task->pkt_mem)[64] = 1;", "0 bytes past the end of the packet (64 bytes at 0x10004000)"),
+        ("*(volatile int *)0x1d000000 = 1;", "in program memory, which is read-only"),
+        ("spin_send_packet(task->pkt_mem, 65, &c);", "outside its memory, over the end of the packet"),
+        (
+            "spin_send_packet(task->scratchpad[0], 4096, &c);",
+            "spin_send_packet: it is longer than the card's packets (packet.payload); send it in several",
+        ),
+        ("spin_rdma_put(2, task->pkt_mem, 8, &c);", "spin_rdma_put: its destination is no rank of this network"),
+        (
+            "spin_dma_to_host(host + 4090, (uint32_t)task->pkt_mem, 8, 0, &c);",
+            "spin_dma_to_host: its host memory is outside that of the task (host_mem) and of the handlers",
+        ),
+        ("spin_dma_from_host(host, 0x1b205008, 8, 0, &c);", "store of 8 bytes to 0x1b205008 in the task"),
+        ("spin_cmd_wait(4);", "spin_cmd_wait: there is no such handle; wait for one that a command has given"),
+        ("spin_cmd_test(9, &done);", "spin_cmd_test: there is no such handle; test one that a command has given"),
+        ("PSPIN_REGISTER(0x60) = 1;", "an access to the core's registers: there is no such register here"),
+        ("(void)PSPIN_REGISTER(0);", "a load of the task's register: the runtime waits for tasks"),
+        ("PSPIN_REGISTER(PSPIN_KIND) = 6; (void)PSPIN_REGISTER(PSPIN_ISSUE);", "a command: its kind is none"),
+        ("amo_add((volatile int32_t *)0x1b205080, 1);", "atomic access to 0x1b205080 in the core's registers"),
+        ('while (1) __asm__ volatile("");', "still running at its limit of"),
+    ],
+)
+def test_errors_have_their_line(tmp_path: Path, line: str, error: str) -> None:
+    body = f"""
+    __handler__ void f(handler_args_t *args) {{
+        task_t *task = args->task;
+        uint64_t host = task->host_mem_low;
+        spin_cmd_t c;
+        bool done;
+        (void)host; (void)c; (void)done;
+        {line}
+    }}
+    """
+    with pytest.raises(nicety.HandlerTrap) as caught:
+        run(program(tmp_path, body), bytes(64))
+    text = str(caught.value)
+    assert error in text
+    assert "f at mine.c:14" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "names", "memory", "error"),
+    [
+        ("", "NULL, NULL, NULL", "NULL", "init_handlers: it names no handler; set at least one"),
+        ("", "NULL, (handler_fn)0x1c000000, NULL", "NULL", "sets *ph to 0x1c000000, where there is no code"),
+        (
+            "void f(handler_args_t *a) {}",
+            "NULL, f, NULL",
+            "(void *)0x10000000",
+            "which is none of the program's variables",
+        ),
+        (
+            "void f(handler_args_t *a) {}",
+            "NULL, f, NULL",
+            "*(void **)64",
+            "(a null pointer?), in init_handlers at mine.c:",
+        ),
+    ],
+)
+def test_init_handlers_is_checked(tmp_path: Path, body: str, names: str, memory: str, error: str) -> None:
+    with pytest.raises(nicety.InputError) as caught:
+        run(program(tmp_path, body, names, memory), bytes(64))
+    assert error in str(caught.value)
+
+
+def test_a_program_for_another_interface_is_refused(nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "other.c").write_text("__attribute__((used)) int payload_handler(void *p, void *s) { return 0; }\n")
+    result = nicety("bench", "handlers", "other.c", "--nic", "pspin")
+    assert result.status == 2
+    assert (
+        "the program has no init_handlers: this card runs handlers written for PsPIN (hpu.interface)" in result.stderr
+    )
+    result = nicety("cc", "other.c", "--interface", "spin")
+    assert (result.status, result.stderr.strip()) == (2, "nicety: --interface spin: write nicety or pspin")
+
+
+def test_bench_handlers_says_whether_they_keep_up(nicety: Callable) -> None:
+    from nicety.build.compiler import library_source
+
+    sizes = ["--packet-sizes", "64,1Ki", "--messages", "4"]
+    result = nicety("bench", "handlers", str(library_source("pspin/sum.c")), "--nic", "pspin", *sizes, "--json")
+    assert (result.status, result.stderr) == (0, "")
+    small, large = result.json()["rows"]
+    # 80 cycles, and the runtime's 4; 1520 cycles at least.
+    assert 84 <= small["cycles_mean"] <= 100
+    assert large["cycles_mean"] >= 1524
+    assert large["verdict"] == "no"
+
+
+def test_the_study_has_what_the_rtl_has() -> None:
+    from nicety.studies import load_study
+    from nicety.studies.measure import run_study
+
+    report, _ = run_study(load_study("pspin"))
+    claims = {claim["id"]: claim for claim in report["claims"]}
+    went_in = [claim for claim in claims.values() if claim["kind"] != "predicted"]
+    assert all(claim["met"] for claim in went_in), [claim["id"] for claim in went_in if not claim["met"]]
+    # docs/studies/pspin.md says why.
+    assert {claim["id"] for claim in claims.values() if claim["met"] is False} == {
+        "unloaded-cycles-avg",
+        "unloaded-cycles-max",
+        "empty-cycles-max",
+        "pingpong-1024-cycles-min",
+        "pingpong-1024-cycles-max",
+        "sum-64-rate",
+    }
