@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[type, Callable[..., Any]]] = {
     "tsp": (types.TourOptions, package.solve_tsp),
     "goal run": (types.ScheduleOptions, package.run_schedule),
     "goal generate": (types.GenerateOptions, package.generate_schedule),
+    "exec": (types.ExecOptions, package.run_processes),
     "run": (requests.ProgramOptions, run_program),
     "bench broadcast": (requests.BroadcastOptions, usecases.Broadcast),
     "bench accumulate": (requests.AccumulateOptions, usecases.Accumulate),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nicety.apps.cardinality import count_sources
+    from nicety.apps.processes import run_processes
     from nicety.apps.salesman import solve_tsp
     from nicety.bench.channels import bench_channels
     from nicety.bench.contexts import bench_pcsa
@@ -156,6 +157,7 @@ __all__ = [
     "generate_schedule",
     "reproduce",
     "run_benchmark",
+    "run_processes",
     "run_schedule",
     "run_usecase",
     "schedule_info",
@@ -243,6 +245,7 @@ _HOMES = {
     "generate_schedule": "nicety.goal",
     "reproduce": "nicety.studies",
     "run_benchmark": "nicety.bench.messages",
+    "run_processes": "nicety.apps.processes",
     "run_schedule": "nicety.goal",
     "run_usecase": "nicety.usecases.driver",
     "schedule_info": "nicety.goal",

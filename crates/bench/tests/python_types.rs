@@ -30,10 +30,10 @@ fn pythons_types_are_those_of_rust() {
     }
 }
 
-/// Those of benchmarks and applications, and those of schedules that are not among them.
+/// Those of benchmarks and applications, and those of schedules and programs that are not among them.
 fn all_schemas() -> Vec<(String, Value)> {
     let mut schemas = nicety_bench::schemas();
-    for (name, schema) in nicety_goal::schemas() {
+    for (name, schema) in nicety_goal::schemas().into_iter().chain(nicety_exec::schemas()) {
         if schemas.iter().all(|(other, _)| *other != name) {
             schemas.push((name, schema));
         }

@@ -7,6 +7,7 @@ mod calls;
 mod capture;
 mod channels;
 mod errors;
+mod exec;
 mod goal;
 mod grid;
 mod interfaces;
@@ -53,6 +54,8 @@ mod _native {
     use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
+    #[pymodule_export]
+    use crate::exec::exec_run;
     #[pymodule_export]
     use crate::goal::{
         goal_compare, goal_compare_plan, goal_convert, goal_generate, goal_info, goal_run, goal_run_plan,

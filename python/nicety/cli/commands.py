@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nicety.cli import reproduce, run
-from nicety.cli.apps import processors
+from nicety.cli.apps import execute, processors
 from nicety.cli.apps.goal import goal
 from nicety.cli.bench.commands import bench
 from nicety.cli.options import group
@@ -39,5 +39,5 @@ commands.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_
 commands.add_typer(hpu, name="hpu")
 commands.add_typer(bench, name="bench")
 commands.add_typer(goal, name="goal")
-for room in (cc, reproduce, run, processors):
+for room in (cc, reproduce, run, execute, processors):
     room.register(commands)

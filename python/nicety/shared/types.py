@@ -2418,3 +2418,69 @@ class ScheduleOptions(NetworkOptions, total=False):
     overhead_per_byte: Annotated[str | None, Option(default="0", metavar="GAP", flag="--O")]
     overrides: Annotated[Overrides | None, Option()]
     threads: Annotated[int | None, Option(default=1, least=1, most=1024)]
+
+
+class ExecRank(TypedDict):
+    """What one process did.
+
+    Attributes:
+        rank: Its rank.
+        finish_ns: When it closed the network.
+        sends: Messages that it sent.
+        sent_bytes: Bytes of these.
+        receives: Messages that it received.
+        calls: Its calls of the network, polls included.
+    """
+
+    rank: int
+    finish_ns: float
+    sends: int
+    sent_bytes: int
+    receives: int
+    calls: int
+
+
+class ExecReport(TypedDict):
+    """What a program's processes did.
+
+    Attributes:
+        version: The version of nicety.
+        program: The program, and its arguments.
+        nic: The card of all hosts.
+        manifest: What reproduces the run.
+        compute: What the time of a process's CPU cost.
+        status: The status that the program, or what started it, ended with: of several the first that is not 0.
+        ranks: The processes, by rank.
+        max_finish_ns: When the last process closed the network.
+    """
+
+    version: str
+    program: list[str]
+    nic: str
+    manifest: ScheduleManifest
+    compute: str
+    status: int
+    ranks: list[ExecRank]
+    max_finish_ns: float
+
+
+class ExecOptions(NetworkOptions, total=False):
+    """Run a program on simulated hosts: each of its processes is one.
+
+    Attributes:
+        nic: The card of all hosts, by name or spec file.
+        clock_cost: What it costs to read a clock.
+        compute: What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        poll_cost: What it costs to look at an empty completion queue.
+    """
+
+    nic: Required[Annotated[Place, Option(metavar="NIC")]]
+    clock_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
+    compute: Annotated[str | None, Option(default="none", metavar="none|measured|SCALE")]
+    overrides: Annotated[Overrides | None, Option()]
+    poll_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
+
+
+Launcher = Literal["mpich", "openmpi", "none"]
+"""How the processes of a program are started."""

@@ -233,7 +233,7 @@ impl OnCards {
     ///
     /// # Errors
     /// One of the options is none.
-    pub(super) fn config(
+    pub fn config(
         &self,
         ranks: u32,
         (name, card): (&str, &Card),
@@ -253,7 +253,7 @@ impl OnCards {
     }
 
     /// What reproduces runs on these cards.
-    pub(super) fn manifest(&self, cards: &[(String, Card)], topology: Topology, modes: &[Mode]) -> Manifest {
+    pub fn manifest(&self, cards: &[(String, Card)], topology: Topology, modes: &[Mode]) -> Manifest {
         let nicety::Manifest { specs, overrides, compiler } =
             nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &self.overrides);
         Manifest {

@@ -446,6 +446,21 @@ impl Cluster {
         self.end(outcome)
     }
 
+    /// As [`Cluster::run`]; when nothing is left to happen and programs wait, `more` is called, which may have something happen that
+    /// does not come of the simulation, such as the notification of a [signal](Host::signal). Where it returns false, that is the end.
+    ///
+    /// # Errors
+    /// As [`Cluster::run`].
+    pub fn run_with(&mut self, more: &mut dyn FnMut() -> bool) -> Result<Run, Error> {
+        let outcome = loop {
+            match self.world.run() {
+                Err(RunError::Deadlock { .. }) if more() => {}
+                outcome => break outcome,
+            }
+        };
+        self.end(outcome)
+    }
+
     fn end(&mut self, outcome: Result<Summary, RunError>) -> Result<Run, Error> {
         let captured = self.write_capture();
         self.conclude(outcome).and_then(|run| captured.map(|()| run))

@@ -36,7 +36,7 @@ pub use vni::{Vni, VniProcess};
 use crate::Error;
 use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
-use nicety_kernel::{Pool, Rng, Sim, describe};
+use nicety_kernel::{Pool, Rng, Signal, Sim, describe};
 use nicety_nic::{Caller, Card};
 use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
@@ -201,6 +201,11 @@ impl Host {
         // The launcher's time belongs to no message.
         self.restart_path();
         self.called("barrier", start);
+    }
+
+    /// A signal of this host's programs.
+    pub fn signal(&self) -> Signal {
+        Signal::new(&self.inner.sim)
     }
 
     /// Has the run's interrupt checked now.

@@ -1,0 +1,32 @@
+//! Compiles the library that is loaded into processes.
+
+use std::env;
+use std::path::PathBuf;
+
+const SOURCES: [&str; 6] =
+    ["process.c", "clock.c", "addresses.c", "completions.c", "messages.c", "provider.c"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=client");
+    let into = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("libnicety-fi.so");
+    if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
+        // Processes of other systems are not simulated.
+        std::fs::write(into, []).expect("the output folder can be written");
+        return;
+    }
+    let mut compiler = cc::Build::new()
+        .std("gnu11")
+        .opt_level(2)
+        .pic(true)
+        .warnings(true)
+        .extra_warnings(true)
+        .flag("-fvisibility=hidden")
+        .try_get_compiler()
+        .expect("a C compiler, as Rust needs one to link")
+        .to_command();
+    compiler.arg("-shared").arg("-o").arg(&into);
+    compiler.args(SOURCES.iter().map(|source| format!("client/{source}")));
+    compiler.args(["-ldl", "-lpthread"]);
+    let status = compiler.status().expect("the C compiler runs");
+    assert!(status.success(), "the library for processes does not compile");
+}

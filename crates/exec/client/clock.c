@@ -1,0 +1,259 @@
+/* Clocks and waits of a process, in the time of the simulation: loaded before the C library, whose functions these replace.
+ *
+ * Until the process takes part, clocks stand still but for what reading them costs, and waits are real. */
+
+#define _GNU_SOURCE
+
+#include "process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000ull
+#define PS_PER_NS 1000ull
+#define EXPORT __attribute__((visibility("default")))
+
+/* The function that a preloaded one hides. */
+#define REAL(name)                                                                                                     \
+    static __typeof__(name) *real;                                                                                     \
+    if (!real)                                                                                                         \
+        *(void **)&real = dlsym(RTLD_NEXT, #name)
+
+/* Time zero on the clocks that do not tell the date. */
+#define MONOTONIC_NS NS_PER_S
+
+static int is_simulated(clockid_t clock) {
+    switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+    case CLOCK_TAI:
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_MONOTONIC_RAW:
+    case CLOCK_BOOTTIME:
+        return nicety_slot != NULL;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t zero_ns(clockid_t clock) {
+    int is_date = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
+    return is_date ? nicety_shared->epoch_ns : MONOTONIC_NS;
+}
+
+static struct timespec spec(uint64_t ns) {
+    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+}
+
+static int is_valid(const struct timespec *time) {
+    return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < (long)NS_PER_S;
+}
+
+/* As many picoseconds as there are room for, which is half a year. */
+static uint64_t ps_of(uint64_t ns) {
+    return ns < UINT64_MAX / 2 / PS_PER_NS ? ns * PS_PER_NS : UINT64_MAX / 2;
+}
+
+static uint64_t span_ps(const struct timespec *time) {
+    uint64_t seconds = (uint64_t)time->tv_sec;
+    return seconds < UINT32_MAX ? ps_of(seconds * NS_PER_S + (uint64_t)time->tv_nsec) : UINT64_MAX / 2;
+}
+
+EXPORT int clock_gettime(clockid_t clock, struct timespec *now) {
+    if (!is_simulated(clock)) {
+        REAL(clock_gettime);
+        return real(clock, now);
+    }
+    *now = spec(zero_ns(clock) + nicety_clock_ps() / PS_PER_NS);
+    return 0;
+}
+
+EXPORT int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    if (!nicety_slot) {
+        REAL(gettimeofday);
+        return real(now, zone);
+    }
+    struct timespec time = spec(zero_ns(CLOCK_REALTIME) + nicety_clock_ps() / PS_PER_NS);
+    *now = (struct timeval){.tv_sec = time.tv_sec, .tv_usec = time.tv_nsec / 1000};
+    return 0;
+}
+
+EXPORT time_t time(time_t *into) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (into)
+        *into = now.tv_sec;
+    return now.tv_sec;
+}
+
+EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *span, struct timespec *left) {
+    if (!nicety_attached() || !is_simulated(clock)) {
+        REAL(clock_nanosleep);
+        return real(clock, flags, span, left);
+    }
+    if (!is_valid(span))
+        return EINVAL;
+    uint64_t ps = span_ps(span);
+    if (flags & TIMER_ABSTIME) {
+        uint64_t now = zero_ns(clock) * PS_PER_NS + nicety_now_ps();
+        uint64_t until = (uint64_t)span->tv_sec < UINT64_MAX / 2 / NS_PER_S / PS_PER_NS ? ps : UINT64_MAX;
+        ps = until > now ? until - now : 0;
+    }
+    nicety_sleep_ps(ps);
+    return 0;
+}
+
+EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
+    if (!nicety_attached()) {
+        REAL(nanosleep);
+        return real(span, left);
+    }
+    errno = clock_nanosleep(CLOCK_MONOTONIC, 0, span, left);
+    return errno ? -1 : 0;
+}
+
+EXPORT int usleep(useconds_t span) {
+    struct timespec time = spec((uint64_t)span * 1000);
+    return nanosleep(&time, NULL);
+}
+
+EXPORT unsigned sleep(unsigned seconds) {
+    struct timespec time = {.tv_sec = (time_t)seconds};
+    nanosleep(&time, NULL);
+    return 0;
+}
+
+/* Waits of an attached process: what is there already takes no time; else others go on meanwhile, and where the time that the
+ * caller gives has passed, it has passed in the simulation, too. */
+
+static int poll_for(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask) {
+    REAL(ppoll);
+    static const struct timespec now = {0, 0};
+    int found = real(files, count, &now, mask);
+    if (found || !nicety_attached() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
+        return found;
+    int left = nicety_leave();
+    found = real(files, count, limit, mask);
+    int error = errno;
+    if (left)
+        nicety_return();
+    if (!found && limit && is_valid(limit))
+        nicety_sleep_ps(span_ps(limit));
+    errno = error;
+    return found;
+}
+
+EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask) {
+    return poll_for(files, count, limit, mask);
+}
+
+EXPORT int poll(struct pollfd *files, nfds_t count, int ms) {
+    struct timespec limit = spec(ms > 0 ? (uint64_t)ms * 1000000 : 0);
+    return poll_for(files, count, ms < 0 ? NULL : &limit, NULL);
+}
+
+EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
+                   const struct timespec *restrict limit, const sigset_t *restrict mask) {
+    REAL(pselect);
+    if (!nicety_attached() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
+        return real(count, in, out, other, limit, mask);
+    if (count == 0 && limit && is_valid(limit)) {
+        nicety_sleep_ps(span_ps(limit));
+        return 0;
+    }
+    int left = nicety_leave();
+    int found = real(count, in, out, other, limit, mask), error = errno;
+    if (left)
+        nicety_return();
+    if (!found && limit && is_valid(limit))
+        nicety_sleep_ps(span_ps(limit));
+    errno = error;
+    return found;
+}
+
+EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
+                  struct timeval *restrict limit) {
+    if (!limit)
+        return pselect(count, in, out, other, NULL, NULL);
+    struct timespec span = {.tv_sec = limit->tv_sec, .tv_nsec = limit->tv_usec * 1000};
+    return pselect(count, in, out, other, &span, NULL);
+}
+
+EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
+    REAL(epoll_wait);
+    int found = real(file, events, most, 0);
+    if (found || ms == 0 || !nicety_attached())
+        return found || ms == 0 ? found : real(file, events, most, ms);
+    int left = nicety_leave();
+    found = real(file, events, most, ms);
+    int error = errno;
+    if (left)
+        nicety_return();
+    if (!found && ms > 0)
+        nicety_sleep_ps((uint64_t)ms * 1000000 * PS_PER_NS);
+    errno = error;
+    return found;
+}
+
+/* Whether a read of this file may have to wait. A launcher is spoken to by sockets and pipes. */
+static int may_wait(int file) {
+    if (!nicety_attached() || nicety_slot->ended)
+        return 0;
+    REAL(ppoll);
+    static const struct timespec now = {0, 0};
+    struct pollfd look = {.fd = file, .events = POLLIN};
+    int error = errno, flags = fcntl(file, F_GETFL);
+    int waits = flags >= 0 && !(flags & O_NONBLOCK) && real(&look, 1, &now, NULL) == 0;
+    errno = error;
+    return waits;
+}
+
+/* The result of a call during which others may go on. */
+#define WAITING(wait, call)                                                                                            \
+    __typeof__(call) result;                                                                                           \
+    int left = (wait) && nicety_leave();                                                                               \
+    result = call;                                                                                                     \
+    if (left)                                                                                                          \
+        nicety_return();                                                                                               \
+    return result
+
+EXPORT ssize_t read(int file, void *into, size_t bytes) {
+    REAL(read);
+    WAITING(may_wait(file), real(file, into, bytes));
+}
+
+EXPORT ssize_t readv(int file, const struct iovec *into, int count) {
+    REAL(readv);
+    WAITING(may_wait(file), real(file, into, count));
+}
+
+EXPORT ssize_t recv(int file, void *into, size_t bytes, int flags) {
+    REAL(recv);
+    WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, into, bytes, flags));
+}
+
+EXPORT ssize_t recvmsg(int file, struct msghdr *message, int flags) {
+    REAL(recvmsg);
+    WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, message, flags));
+}
+
+EXPORT pid_t waitpid(pid_t child, int *status, int options) {
+    REAL(waitpid);
+    WAITING(!(options & WNOHANG), real(child, status, options));
+}
+
+EXPORT pid_t wait(int *status) {
+    return waitpid(-1, status, 0);
+}

@@ -1,0 +1,151 @@
+/* Completion queues. */
+
+#include "provider.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct table *own_table;
+
+static uint64_t flags_of(const struct nicety_completion *done) {
+    uint64_t kind = done->flags & DONE_UNTAGGED ? FI_MSG : FI_TAGGED;
+    kind |= done->flags & DONE_RECV ? FI_RECV : FI_SEND;
+    kind |= done->flags & DONE_DATA ? FI_REMOTE_CQ_DATA : 0;
+    return kind | (done->flags & DONE_USED_UP ? FI_MULTI_RECV : 0);
+}
+
+static size_t entry_bytes(int format) {
+    switch (format) {
+    case FI_CQ_FORMAT_CONTEXT:
+        return offsetof(struct fi_cq_tagged_entry, flags);
+    case FI_CQ_FORMAT_MSG:
+        return offsetof(struct fi_cq_tagged_entry, buf);
+    case FI_CQ_FORMAT_DATA:
+        return offsetof(struct fi_cq_tagged_entry, tag);
+    default:
+        return sizeof(struct fi_cq_tagged_entry);
+    }
+}
+
+/* The completions of a domain come in one sequence. A queue that is read takes its own; programs have one. */
+static int fetch(struct queue *queue, uint32_t call, uint64_t ps) {
+    uint64_t args[] = {NICETY_MOST_COMPLETIONS, ps};
+    int64_t result = nicety_call(call, 0, args, 2);
+    if (result < 0)
+        return (int)result;
+    queue->count = nicety_slot->completions;
+    queue->first = 0;
+    memcpy(queue->kept, nicety_slot->completion, queue->count * sizeof *queue->kept);
+    return 0;
+}
+
+static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t *sources) {
+    size_t taken = 0, bytes = entry_bytes(queue->format);
+    while (taken < count && queue->first < queue->count) {
+        const struct nicety_completion *done = &queue->kept[queue->first];
+        if (done->error)
+            return taken ? (ssize_t)taken : -FI_EAVAIL;
+        struct fi_cq_tagged_entry entry = {
+            .op_context = (void *)(uintptr_t)done->context,
+            .flags = flags_of(done),
+            .len = done->bytes,
+            .buf = (void *)(uintptr_t)done->address,
+            .data = done->data,
+            .tag = done->tag,
+        };
+        memcpy(entries + taken * bytes, &entry, bytes);
+        if (sources)
+            sources[taken] = done->flags & DONE_RECV ? address_of(own_table, done->source) : FI_ADDR_UNSPEC;
+        queue->first++, taken++;
+    }
+    return taken ? (ssize_t)taken : -EAGAIN;
+}
+
+static ssize_t queue_readfrom(struct fid_cq *cq, void *entries, size_t count, fi_addr_t *sources) {
+    struct queue *queue = (struct queue *)cq;
+    if (queue->first == queue->count) {
+        int error = fetch(queue, CALL_POLL, 0);
+        if (error)
+            return error;
+    }
+    return take(queue, entries, count, sources);
+}
+
+static ssize_t queue_read(struct fid_cq *cq, void *entries, size_t count) {
+    return queue_readfrom(cq, entries, count, NULL);
+}
+
+static ssize_t queue_sreadfrom(struct fid_cq *cq, void *entries, size_t count, fi_addr_t *sources, const void *cond,
+                               int ms) {
+    (void)cond;
+    struct queue *queue = (struct queue *)cq;
+    if (queue->first == queue->count) {
+        int error = fetch(queue, CALL_WAIT, ms < 0 ? NICETY_ANY : (uint64_t)ms * 1000000000ull);
+        if (error)
+            return error;
+    }
+    return take(queue, entries, count, sources);
+}
+
+static ssize_t queue_sread(struct fid_cq *cq, void *entries, size_t count, const void *cond, int ms) {
+    return queue_sreadfrom(cq, entries, count, NULL, cond, ms);
+}
+
+static ssize_t queue_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, uint64_t flags) {
+    (void)flags;
+    struct queue *queue = (struct queue *)cq;
+    const struct nicety_completion *done = &queue->kept[queue->first];
+    if (queue->first == queue->count || !done->error)
+        return -EAGAIN;
+    entry->op_context = (void *)(uintptr_t)done->context;
+    entry->flags = flags_of(done);
+    entry->len = done->bytes;
+    entry->buf = (void *)(uintptr_t)done->address;
+    entry->data = done->data;
+    entry->tag = done->tag;
+    entry->olen = done->cut;
+    entry->err = entry->prov_errno = done->error;
+    entry->err_data_size = 0;
+    queue->first++;
+    return 1;
+}
+
+static const char *queue_strerror(struct fid_cq *cq, int error, const void *data, char *text, size_t bytes) {
+    (void)cq, (void)data;
+    if (text && bytes)
+        snprintf(text, bytes, "%s", strerror(error));
+    return strerror(error);
+}
+
+static int queue_signal(struct fid_cq *cq) {
+    (void)cq;
+    return -ENOSYS;
+}
+
+static struct fi_ops_cq queue_ops = {
+    .size = sizeof(struct fi_ops_cq),
+    .read = queue_read,
+    .readfrom = queue_readfrom,
+    .readerr = queue_readerr,
+    .sread = queue_sread,
+    .sreadfrom = queue_sreadfrom,
+    .signal = queue_signal,
+    .strerror = queue_strerror,
+};
+
+int open_queue(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context) {
+    (void)domain;
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return -ENOMEM;
+    if (attr->format == FI_CQ_FORMAT_UNSPEC)
+        attr->format = FI_CQ_FORMAT_TAGGED;
+    if (!attr->size)
+        attr->size = QUEUE;
+    queue->format = attr->format;
+    queue->cq = (struct fid_cq){.fid = {FI_CLASS_CQ, context, &plain_ops}, .ops = &queue_ops};
+    *cq = &queue->cq;
+    return 0;
+}

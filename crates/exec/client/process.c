@@ -1,0 +1,201 @@
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+struct nicety_header *nicety_shared;
+struct nicety_slot *nicety_slot;
+
+static uint32_t own_rank;
+static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
+/* The CPU time of the calling thread when the last reply came. */
+static uint64_t cpu_ns;
+/* The clock before the process takes part, and then what it was: a whole number of seconds, so that runs are alike however often
+ * a clock was read before. */
+static _Atomic uint64_t early_ps;
+
+#define PS_PER_S 1000000000000ull
+
+static void futex_wake(_Atomic uint32_t *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
+    static const struct timespec limit = {.tv_sec = 1};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+}
+
+static uint64_t thread_cpu_ns(void) {
+    struct timespec now;
+    /* Not the preloaded one. */
+    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The rank that the launcher has given this process: MPICH, Open MPI, PMIx, none. */
+static int find_rank(uint32_t *rank) {
+    static const char *const names[] = {"NICETY_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = getenv(names[i]);
+        char *end;
+        if (!text || !*text)
+            continue;
+        unsigned long number = strtoul(text, &end, 10);
+        if (!*end && number < UINT32_MAX) {
+            *rank = (uint32_t)number;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* NICETY_EXEC is the path of the shared pages. Launchers and other programs without a rank are left alone. */
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("NICETY_EXEC");
+    struct stat status;
+    if (!path || !find_rank(&own_rank))
+        return;
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0 || fstat(file, &status)) {
+        fprintf(stderr, "nicety: %s, the simulation of this run, cannot be opened: %s\n", path, strerror(errno));
+        _exit(126);
+    }
+    struct nicety_header *header =
+        mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (header == MAP_FAILED || header->magic != NICETY_MAGIC || header->version != NICETY_VERSION) {
+        fprintf(stderr, "nicety: %s is not the simulation of a run of this version\n", path);
+        _exit(126);
+    }
+    if (own_rank >= header->ranks) {
+        fprintf(stderr, "nicety: rank %u has no host: there are %u; give nicety exec -n as many as the program starts\n",
+                own_rank, header->ranks);
+        _exit(126);
+    }
+    nicety_shared = header;
+    nicety_slot = (struct nicety_slot *)((char *)header + (size_t)NICETY_PAGE * (own_rank + 1));
+    /* The simulator reads and writes the buffers of messages. */
+    prctl(PR_SET_PTRACER, (unsigned long)header->simulator, 0, 0, 0);
+    cpu_ns = thread_cpu_ns();
+}
+
+uint32_t nicety_rank(void) {
+    return own_rank;
+}
+
+int nicety_attached(void) {
+    return nicety_slot && atomic_load_explicit(&nicety_slot->pid, memory_order_relaxed) == (uint32_t)getpid();
+}
+
+int nicety_attach(void) {
+    if (!nicety_slot)
+        return ENODEV;
+    uint32_t none = 0;
+    if (nicety_attached())
+        return 0;
+    if (atomic_compare_exchange_strong(&nicety_slot->pid, &none, (uint32_t)getpid())) {
+        early_ps = (early_ps / PS_PER_S + 1) * PS_PER_S;
+        return 0;
+    }
+    fprintf(stderr, "nicety: rank %u is process %u already; one process of a rank uses the network\n", own_rank, none);
+    return EBUSY;
+}
+
+static void ring(uint32_t turn) {
+    atomic_store_explicit(&nicety_slot->turn, turn, memory_order_release);
+    atomic_fetch_add(&nicety_shared->bell, 1);
+    futex_wake(&nicety_shared->bell);
+}
+
+static void wait_for_turn(void) {
+    _Atomic uint32_t *turn = &nicety_slot->turn;
+    for (uint32_t looks = 0; looks < nicety_shared->spins; looks++) {
+        if (atomic_load_explicit(turn, memory_order_acquire) == TURN_RUN)
+            return;
+#if defined __x86_64__ || defined __i386__
+        __builtin_ia32_pause();
+#endif
+    }
+    while (atomic_load_explicit(turn, memory_order_acquire) != TURN_RUN) {
+        futex_wait(turn, TURN_CALL);
+        /* Without a simulator there is no reply. */
+        if (kill((pid_t)nicety_shared->simulator, 0) && errno == ESRCH)
+            _exit(1);
+    }
+}
+
+int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
+    if (!nicety_attached())
+        return -ENODEV;
+    int error = errno;
+    pthread_mutex_lock(&calling);
+    if (nicety_shared->measured) {
+        uint64_t now = thread_cpu_ns();
+        if (now > cpu_ns)
+            nicety_slot->spent_ps += (uint64_t)((double)(now - cpu_ns) * 1000.0 * nicety_shared->scale);
+    }
+    nicety_slot->call = call;
+    nicety_slot->flags = flags;
+    for (unsigned i = 0; i < count; i++)
+        nicety_slot->args[i] = args[i];
+    ring(TURN_CALL);
+    wait_for_turn();
+    int64_t result = nicety_slot->result;
+    if (nicety_shared->measured)
+        cpu_ns = thread_cpu_ns();
+    pthread_mutex_unlock(&calling);
+    errno = error;
+    return result;
+}
+
+int nicety_leave(void) {
+    if (!nicety_attached() || nicety_slot->ended)
+        return 0;
+    uint32_t run = TURN_RUN;
+    /* Another thread may be in a call. */
+    if (!atomic_compare_exchange_strong(&nicety_slot->turn, &run, TURN_OUTSIDE))
+        return 0;
+    atomic_fetch_add(&nicety_shared->bell, 1);
+    futex_wake(&nicety_shared->bell);
+    return 1;
+}
+
+void nicety_return(void) {
+    nicety_call(CALL_BACK, 0, NULL, 0);
+}
+
+uint64_t nicety_now_ps(void) {
+    return early_ps + (nicety_attached() ? nicety_slot->now_ps + nicety_slot->spent_ps : 0);
+}
+
+uint64_t nicety_clock_ps(void) {
+    if (nicety_attached()) {
+        nicety_slot->spent_ps += nicety_shared->clock_cost_ps;
+        nicety_slot->clock_reads++;
+    } else {
+        early_ps += nicety_shared->clock_cost_ps;
+    }
+    return nicety_now_ps();
+}
+
+void nicety_sleep_ps(uint64_t ps) {
+    if (!nicety_attached())
+        early_ps += ps;
+    else if (nicety_slot->ended)
+        nicety_slot->spent_ps += ps;
+    else
+        nicety_call(CALL_SLEEP, 0, &ps, 1);
+}

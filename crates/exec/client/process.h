@@ -1,0 +1,35 @@
+/* This process, as one rank of the simulation. */
+
+#ifndef NICETY_PROCESS_H
+#define NICETY_PROCESS_H
+
+#include "protocol.h"
+
+/* The shared pages, or NULL where nothing is simulated. */
+extern struct nicety_header *nicety_shared;
+/* This rank's page, or NULL. */
+extern struct nicety_slot *nicety_slot;
+
+uint32_t nicety_rank(void);
+
+/* Whether this process takes part: it has the page of its rank. */
+int nicety_attached(void);
+
+/* Takes the page of this rank. 0, or an error of errno.h: EBUSY when another process of this rank has it. */
+int nicety_attach(void);
+
+/* Makes a call and waits for its reply: the result, negative for an error. The arguments are those that protocol.h names. */
+int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count);
+
+/* Around a wait for something that is not simulated. The first returns whether the second has to follow. */
+int nicety_leave(void);
+void nicety_return(void);
+
+/* The time of this rank, as a read of a clock sees and costs it, or as it is. */
+uint64_t nicety_clock_ps(void);
+uint64_t nicety_now_ps(void);
+
+/* Lets time go on. */
+void nicety_sleep_ps(uint64_t ps);
+
+#endif

@@ -1,0 +1,93 @@
+/* What a process and the simulator share: one mapping with a page for all, and a page for each rank.
+ *
+ * A process runs until it calls: it fills in its call, sets its turn to TURN_CALL, rings the bell, and sleeps until the
+ * simulator has filled in the reply and set the turn back to TURN_RUN. So time stands still while a process runs. One that is
+ * about to wait for something else than the simulated network, such as its launcher, sets TURN_OUTSIDE, and calls CALL_BACK
+ * when it is back. src/protocol.rs has the same layout. */
+
+#ifndef NICETY_PROTOCOL_H
+#define NICETY_PROTOCOL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define NICETY_MAGIC 0x5845795465634eULL
+#define NICETY_VERSION 1
+#define NICETY_PAGE 4096
+#define NICETY_MOST_COMPLETIONS 24
+#define NICETY_TEXT 1024
+/* In place of a rank: any. */
+#define NICETY_ANY UINT64_MAX
+
+enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2 };
+
+enum {
+    CALL_SEND = 1, /* address, bytes, rank, tag, data, context */
+    CALL_RECV,     /* address, bytes, rank or any, tag, ignored bits, context */
+    CALL_POLL,     /* most completions */
+    CALL_WAIT,     /* most completions, ps or any */
+    CALL_PEEK,     /* address, bytes, rank or any, tag, ignored bits, context */
+    CALL_CANCEL,   /* context */
+    CALL_SLEEP,    /* ps */
+    CALL_BACK,
+    CALL_END,
+};
+
+enum {
+    FLAG_UNTAGGED = 1,   /* of a send or receive */
+    FLAG_COMPLETION = 2, /* tells of its end */
+    FLAG_DATA = 4,       /* a send with data for the receiver's completion */
+    FLAG_MULTI = 8,      /* a receive for many messages; its rank is then any */
+    FLAG_INJECT = 16,    /* a send whose end nobody wants to know */
+    FLAG_CLAIM = 32,     /* of a peek: what is found is kept for its context; of a receive: what was kept is taken */
+};
+
+/* Flags of completions. */
+enum { DONE_RECV = 1, DONE_DATA = 2, DONE_USED_UP = 4, DONE_UNTAGGED = 8 };
+
+struct nicety_completion {
+    uint64_t context;
+    uint32_t flags;
+    int32_t error; /* of errno.h or libfabric; 0 if none */
+    uint64_t bytes;
+    uint64_t address;
+    uint64_t data;
+    uint64_t tag;
+    uint64_t source; /* the rank, of a receive */
+    uint64_t cut;    /* bytes that did not fit */
+};
+
+struct nicety_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t ranks;
+    _Atomic uint32_t bell;
+    uint32_t spins; /* looks at a turn before it is slept on */
+    uint32_t simulator; /* its process id */
+    uint32_t measured; /* whether the time of CPUs counts */
+    uint64_t clock_cost_ps;
+    uint64_t epoch_ns; /* the real-time clock at time zero */
+    double scale; /* of the time of CPUs */
+};
+
+struct nicety_slot {
+    _Atomic uint32_t turn;
+    _Atomic uint32_t pid; /* of the process that has it; 0 if none */
+    uint64_t now_ps; /* when the last reply was given */
+    uint64_t spent_ps; /* by the process since then */
+    uint64_t clock_reads;
+    uint32_t call;
+    uint32_t flags;
+    uint64_t args[8];
+    int64_t result;
+    uint32_t completions;
+    uint32_t ended; /* the process has closed its endpoint */
+    struct nicety_completion completion[NICETY_MOST_COMPLETIONS];
+    char text[NICETY_TEXT]; /* why a call failed */
+};
+
+_Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");
+_Static_assert(sizeof(struct nicety_header) <= NICETY_PAGE, "one page");
+_Static_assert(sizeof(struct nicety_slot) <= NICETY_PAGE, "one page");
+
+#endif

@@ -1,0 +1,209 @@
+//! Programs as processes: how they are started, which of them are there, and how they end.
+
+use crate::pages::Pages;
+use crate::requests::Launcher;
+use nicety::Error;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What is loaded into processes.
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-fi.so"));
+/// How long processes have to end after they are asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The processes of a run. They end with it.
+pub(crate) struct Processes {
+    children: RefCell<Vec<Started>>,
+    /// The processes that take part, by rank.
+    known: RefCell<BTreeMap<u32, OwnedFd>>,
+}
+
+struct Started {
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+/// What is to be started.
+pub(crate) struct Program<'p> {
+    pub(crate) launcher: Launcher,
+    /// The launcher's program.
+    pub(crate) mpiexec: &'p str,
+    pub(crate) command: &'p [String],
+    /// A folder for the library, which stays there for further runs.
+    pub(crate) folder: &'p Path,
+    /// Whether what processes print goes to the standard error stream.
+    pub(crate) to_stderr: bool,
+}
+
+/// Puts the library into a folder, if it is not there yet.
+fn install(folder: &Path) -> io::Result<PathBuf> {
+    let path = folder.join("libnicety-fi.so");
+    if fs::read(&path).is_ok_and(|there| there == LIBRARY) {
+        return Ok(path);
+    }
+    fs::create_dir_all(folder)?;
+    let beside = folder.join(format!("libnicety-fi.{}.new", std::process::id()));
+    fs::write(&beside, LIBRARY)?;
+    fs::rename(&beside, &path)?;
+    Ok(path)
+}
+
+/// The variables that ranks get, and launchers do not.
+fn variables(pages: &Pages, library: &Path, launcher: Launcher) -> Vec<(&'static str, String)> {
+    let library = library.display().to_string();
+    let folder = library.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned();
+    let preload = match std::env::var("LD_PRELOAD") {
+        Ok(others) if !others.is_empty() => format!("{library}:{others}"),
+        _ => library.clone(),
+    };
+    let mut all = vec![
+        ("NICETY_EXEC", pages.path()),
+        ("LD_PRELOAD", preload),
+        ("FI_PROVIDER_PATH", folder),
+        ("FI_PROVIDER", "nicety".to_owned()),
+    ];
+    let more: &[(&str, &str)] = match launcher {
+        Launcher::Mpich => &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")],
+        Launcher::Openmpi => &[
+            ("OMPI_MCA_pml", "cm"),
+            ("OMPI_MCA_mtl", "ofi"),
+            ("OMPI_MCA_btl", "self"),
+            ("OMPI_MCA_osc", "^sm"),
+        ],
+        Launcher::None => &[],
+    };
+    all.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    all
+}
+
+/// A command, whose processes are a group of their own.
+fn command(program: &Program<'_>, words: &[String]) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).process_group(0);
+    // A group in the background may not read from a terminal.
+    if io::stdin().is_terminal() {
+        command.stdin(Stdio::null());
+    }
+    if program.to_stderr {
+        command.stdout(io::stderr());
+    }
+    command
+}
+
+fn commands(program: &Program<'_>, pages: &Pages, library: &Path) -> Vec<Command> {
+    let variables = variables(pages, library, program.launcher);
+    let number = pages.ranks().to_string();
+    let launched = |option: &[&str], both: &dyn Fn(&str, &str) -> Vec<String>| {
+        let mut words = vec![program.mpiexec.to_owned()];
+        words.extend(option.iter().map(|option| (*option).to_owned()));
+        words.extend(["-n".to_owned(), number.clone()]);
+        words.extend(variables.iter().flat_map(|(name, value)| both(name, value)));
+        words.extend_from_slice(program.command);
+        vec![command(program, &words)]
+    };
+    match program.launcher {
+        Launcher::Mpich => {
+            launched(&[], &|name, value| vec!["-env".to_owned(), name.to_owned(), value.to_owned()])
+        }
+        Launcher::Openmpi => {
+            launched(&["--oversubscribe"], &|name, value| vec!["-x".to_owned(), format!("{name}={value}")])
+        }
+        Launcher::None => (0..pages.ranks())
+            .map(|rank| {
+                let mut one = command(program, program.command);
+                one.envs(variables.iter().map(|(name, value)| (*name, value)));
+                one.env("NICETY_RANK", rank.to_string());
+                one
+            })
+            .collect(),
+    }
+}
+
+impl Processes {
+    /// Starts a program.
+    pub(crate) fn start(program: &Program<'_>, pages: &Pages) -> Result<Processes, Error> {
+        let name = program.command.first();
+        let name = name.ok_or_else(|| Error::Input("no program; name one behind --".to_owned()))?;
+        let library = install(program.folder).map_err(|error| {
+            Error::Input(format!("{}: the library for processes: {error}", program.folder.display()))
+        })?;
+        let processes = Processes { children: RefCell::default(), known: RefCell::new(BTreeMap::new()) };
+        for mut command in commands(program, pages, &library) {
+            let child = command.spawn().map_err(|error| {
+                let what = command.get_program().to_string_lossy().into_owned();
+                let what = if what == *name { what } else { format!("{what}, which starts {name}") };
+                Error::Input(format!("{what}: {error}"))
+            })?;
+            processes.children.borrow_mut().push(Started { child, status: None });
+        }
+        Ok(processes)
+    }
+
+    /// Whether the process of a rank has taken part and is gone.
+    pub(crate) fn is_gone(&self, rank: u32, pages: &Pages) -> bool {
+        let Some(pid) = pages.process(rank) else { return false };
+        let mut known = self.known.borrow_mut();
+        if let std::collections::btree_map::Entry::Vacant(entry) = known.entry(rank) {
+            // SAFETY: the call takes numbers alone.
+            let file = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+            if file < 0 {
+                return true;
+            }
+            // SAFETY: the descriptor is new, and nothing else owns it.
+            entry.insert(unsafe { OwnedFd::from_raw_fd(file as i32) });
+        }
+        let mut look = libc::pollfd { fd: known[&rank].as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, which lives as long as the call.
+        unsafe { libc::poll(&raw mut look, 1, 0) == 1 }
+    }
+
+    /// How the program ended, once all that was started has: the first failure, if there is one.
+    pub(crate) fn ended(&self) -> Option<ExitStatus> {
+        let mut first = ExitStatus::from_raw(0);
+        for started in self.children.borrow_mut().iter_mut() {
+            if started.status.is_none() {
+                started.status = started.child.try_wait().unwrap_or(None);
+            }
+            let status = started.status?;
+            if first.success() {
+                first = status;
+            }
+        }
+        Some(first)
+    }
+
+    /// Ends all that still runs.
+    pub(crate) fn stop(&self, pages: &Pages) {
+        if self.ended().is_none() {
+            self.signal(libc::SIGTERM);
+            let until = Instant::now() + GRACE;
+            while self.ended().is_none() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            self.signal(libc::SIGKILL);
+        }
+        for rank in 0..pages.ranks() {
+            if let (Some(pid), false) = (pages.process(rank), self.is_gone(rank, pages)) {
+                // SAFETY: the call takes numbers alone; the process is of this run, and has not ended.
+                unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+            }
+        }
+        for started in self.children.borrow_mut().iter_mut().filter(|started| started.status.is_none()) {
+            let _ = started.child.wait();
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        for started in self.children.borrow().iter().filter(|started| started.status.is_none()) {
+            // SAFETY: the call takes numbers alone; the group is the child's, which has not been waited for.
+            unsafe { libc::kill(-(started.child.id() as libc::pid_t), signal) };
+        }
+    }
+}

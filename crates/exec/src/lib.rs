@@ -1,0 +1,28 @@
+//! Real programs on modelled cards: each process of a program is the program of a host, and what it sends goes through the
+//! host's card, in virtual time.
+//!
+//! A library is loaded into each process (`client/`, in C): a provider of libfabric, through which MPI and others send and receive,
+//! and clocks and waits that follow virtual time. It makes its calls over shared memory.
+//!
+//! - `protocol.rs`, `pages.rs`: what processes and the simulation share;
+//! - `memory.rs`: the memory of a process, where the bytes of messages are;
+//! - `launch.rs`: how processes are started and end;
+//! - `turns.rs`: which of them runs, and when time goes on;
+//! - `rank.rs`: the calls of a process, carried out by a host and its card.
+
+#[cfg(target_os = "linux")]
+mod launch;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod pages;
+#[cfg(target_os = "linux")]
+mod protocol;
+#[cfg(target_os = "linux")]
+mod rank;
+#[cfg(target_os = "linux")]
+mod turns;
+
+mod requests;
+
+pub use requests::{Launcher, Rank, Report, Request, run, schemas};

@@ -1,0 +1,62 @@
+//! The memory of a process, read and written by the simulator.
+
+use std::io;
+
+/// The most bytes that the kernel is asked for at once.
+const AT_ONCE: usize = 1 << 30;
+
+fn parts(own: *mut u8, remote: u64, bytes: usize) -> (libc::iovec, libc::iovec) {
+    let own = libc::iovec { iov_base: own.cast(), iov_len: bytes };
+    (own, libc::iovec { iov_base: remote as usize as *mut libc::c_void, iov_len: bytes })
+}
+
+/// Goes on until all is done, or something fails.
+fn all(bytes: usize, mut some: impl FnMut(usize, usize) -> isize) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes {
+        let more = some(done, (bytes - done).min(AT_ONCE));
+        match usize::try_from(more) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(more) => done += more,
+            Err(_) => return Err(io::Error::last_os_error()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads the bytes of a process from an address on.
+pub(crate) fn read(pid: u32, address: u64, into: &mut [u8]) -> io::Result<()> {
+    all(into.len(), |done, bytes| {
+        let (own, remote) = parts(into[done..].as_mut_ptr(), address.wrapping_add(done as u64), bytes);
+        // SAFETY: the kernel writes into the slice alone, and checks the other address.
+        unsafe { libc::process_vm_readv(pid as libc::pid_t, &raw const own, 1, &raw const remote, 1, 0) }
+    })
+}
+
+/// Writes bytes into a process from an address on.
+pub(crate) fn write(pid: u32, address: u64, from: &[u8]) -> io::Result<()> {
+    all(from.len(), |done, bytes| {
+        let own = from[done..].as_ptr().cast_mut();
+        let (own, remote) = parts(own, address.wrapping_add(done as u64), bytes);
+        // SAFETY: the kernel reads the slice, and checks the other address.
+        unsafe { libc::process_vm_writev(pid as libc::pid_t, &raw const own, 1, &raw const remote, 1, 0) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_and_written_by_address() {
+        let own = std::process::id();
+        let (mut there, mut here) = ([1_u8, 2, 3, 4], [0; 3]);
+        let address = there.as_mut_ptr() as u64;
+        read(own, address + 1, &mut here).unwrap();
+        assert_eq!(here, [2, 3, 4]);
+        write(own, address, &[9, 8]).unwrap();
+        assert_eq!(there, [9, 8, 3, 4]);
+        assert_eq!(read(own, 8, &mut here).unwrap_err().raw_os_error(), Some(libc::EFAULT));
+        read(own, 8, &mut []).unwrap();
+    }
+}

@@ -1,0 +1,181 @@
+//! The pages that processes and the simulator share.
+
+use crate::protocol::{ANY, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, Slot, VERSION, turn};
+use nicety::Error;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How processes are timed.
+pub(crate) struct Timing {
+    /// Whether the time of their CPUs counts, and by which factor.
+    pub(crate) measured: Option<f64>,
+    pub(crate) clock_cost_ps: u64,
+}
+
+/// The date at time zero of a run: the same in each, so that runs are alike. 2026-01-01.
+const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
+/// Looks at a turn before it is slept on, where there is a CPU for the looker: some microseconds.
+const SPINS: u32 = 4000;
+
+/// The mapping. It has no name in any file system, and is gone with the last process that has it.
+pub(crate) struct Pages {
+    file: File,
+    start: NonNull<u8>,
+    ranks: u32,
+    spins: u32,
+}
+
+fn failed(what: &str) -> Error {
+    let error = io::Error::last_os_error();
+    Error::Program(format!("memory to share with processes cannot be {what}: {error}"))
+}
+
+impl Pages {
+    pub(crate) fn new(ranks: u32, timing: &Timing) -> Result<Pages, Error> {
+        let bytes = PAGE * (ranks as usize + 1);
+        // SAFETY: the name ends with a zero byte.
+        let file = unsafe { libc::memfd_create(c"nicety".as_ptr(), libc::MFD_CLOEXEC) };
+        if file < 0 {
+            return Err(failed("made"));
+        }
+        // SAFETY: the descriptor is new, and nothing else owns it.
+        let file = unsafe { File::from_raw_fd(file) };
+        file.set_len(bytes as u64).map_err(|error| Error::Program(format!("shared memory: {error}")))?;
+        // SAFETY: a mapping of a whole file at a place of the kernel's choice touches no other memory.
+        let start = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(failed("mapped"));
+        }
+        let start = NonNull::new(start.cast::<u8>()).expect("the kernel maps nothing at address zero");
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let spins = if (ranks as usize) < cpus.max(2) { SPINS } else { 0 };
+        let header = Header {
+            magic: MAGIC,
+            version: VERSION,
+            ranks,
+            bell: AtomicU32::new(0),
+            spins,
+            simulator: std::process::id(),
+            measured: timing.measured.is_some().into(),
+            clock_cost_ps: timing.clock_cost_ps,
+            epoch_ns: EPOCH_NS,
+            scale: timing.measured.unwrap_or(1.0),
+        };
+        // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are
+        // valid.
+        unsafe { start.cast::<Header>().write(header) };
+        Ok(Pages { file, start, ranks, spins })
+    }
+
+    /// The path under which processes of this user find it while the simulator runs.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+
+    pub(crate) fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the first page has a header since it was made; what others write to are its atomics.
+        unsafe { self.start.cast::<Header>().as_ref() }
+    }
+
+    fn slot(&self, rank: u32) -> &Slot {
+        assert!(rank < self.ranks);
+        // SAFETY: each rank has a page behind the first one, where any bytes are a slot; all that others write are atomics and
+        // cells.
+        unsafe { self.start.add(PAGE * (rank as usize + 1)).cast::<Slot>().as_ref() }
+    }
+
+    pub(crate) fn turn(&self, rank: u32) -> u32 {
+        self.slot(rank).turn.load(Ordering::Acquire)
+    }
+
+    /// The process of a rank, once it takes part.
+    pub(crate) fn process(&self, rank: u32) -> Option<u32> {
+        Some(self.slot(rank).pid.load(Ordering::Acquire)).filter(|&pid| pid != 0)
+    }
+
+    /// Whether all ranks have processes that take part.
+    pub(crate) fn have_all_processes(&self) -> bool {
+        (0..self.ranks).all(|rank| self.process(rank).is_some())
+    }
+
+    /// How often a process has read a clock.
+    pub(crate) fn clock_reads(&self, rank: u32) -> u64 {
+        self.slot(rank).clock_reads.load(Ordering::Relaxed)
+    }
+
+    /// The call of a process that has made one, and the time that it has spent on its own before.
+    pub(crate) fn call(&self, rank: u32) -> (Call, u64) {
+        let slot = self.slot(rank);
+        let args = std::array::from_fn(|at| slot.args[at].load(Ordering::Relaxed));
+        let call = Call::of(slot.call.load(Ordering::Relaxed), slot.flags.load(Ordering::Relaxed), args);
+        (call, slot.spent_ps.load(Ordering::Relaxed))
+    }
+
+    /// Replies to a call: the process runs on.
+    pub(crate) fn reply(&self, rank: u32, now_ps: u64, result: i64, completions: &[Completion]) {
+        let slot = self.slot(rank);
+        slot.now_ps.store(now_ps, Ordering::Relaxed);
+        slot.spent_ps.store(0, Ordering::Relaxed);
+        slot.result.store(result as u64, Ordering::Relaxed);
+        let count = completions.len().min(MOST_COMPLETIONS);
+        slot.completions.store(count as u32, Ordering::Relaxed);
+        for (cell, completion) in slot.completion.iter().zip(completions) {
+            // SAFETY: the process waits for its turn, and does not look at its page before.
+            unsafe { cell.get().write(*completion) };
+        }
+        slot.turn.store(turn::RUN, Ordering::Release);
+        wake(&slot.turn);
+    }
+
+    /// The number of times that processes have rung.
+    pub(crate) fn rung(&self) -> u32 {
+        self.header().bell.load(Ordering::Acquire)
+    }
+
+    /// Waits until a process rings again, or for some time.
+    pub(crate) fn wait(&self, rung: u32, limit: Duration) {
+        for _ in 0..self.spins {
+            if self.rung() != rung {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let limit = libc::timespec {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
+        };
+        // SAFETY: the word lives as long as the mapping, and the limit as long as the call.
+        unsafe {
+            let bell = self.header().bell.as_ptr();
+            libc::syscall(libc::SYS_futex, bell, libc::FUTEX_WAIT, rung, &raw const limit);
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: nothing of the mapping is borrowed any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), PAGE * (self.ranks as usize + 1)) };
+    }
+}
+
+fn wake(word: &AtomicU32) {
+    // SAFETY: the word is alive; waking reads nothing of it.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
+}
+
+/// A rank, or any.
+pub(crate) fn rank_or_any(number: u64) -> Option<u32> {
+    (number != ANY).then_some(number as u32)
+}

@@ -1,0 +1,154 @@
+//! What a process and the simulator share, in Rust: the layout of `client/protocol.h`, which says what it means.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
+pub(crate) const VERSION: u32 = 1;
+pub(crate) const PAGE: usize = 4096;
+pub(crate) const MOST_COMPLETIONS: usize = 24;
+pub(crate) const ANY: u64 = u64::MAX;
+
+pub(crate) mod turn {
+    pub(crate) const RUN: u32 = 0;
+    pub(crate) const CALL: u32 = 1;
+    pub(crate) const OUTSIDE: u32 = 2;
+}
+
+pub(crate) mod flag {
+    pub(crate) const UNTAGGED: u32 = 1;
+    pub(crate) const COMPLETION: u32 = 2;
+    pub(crate) const DATA: u32 = 4;
+    pub(crate) const MULTI: u32 = 8;
+    pub(crate) const INJECT: u32 = 16;
+    pub(crate) const CLAIM: u32 = 32;
+}
+
+pub(crate) mod done {
+    pub(crate) const RECV: u32 = 1;
+    pub(crate) const DATA: u32 = 2;
+    pub(crate) const USED_UP: u32 = 4;
+    pub(crate) const UNTAGGED: u32 = 8;
+}
+
+/// A completion, as a process reads it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Completion {
+    pub(crate) context: u64,
+    pub(crate) flags: u32,
+    pub(crate) error: i32,
+    pub(crate) bytes: u64,
+    pub(crate) address: u64,
+    pub(crate) data: u64,
+    pub(crate) tag: u64,
+    pub(crate) source: u64,
+    pub(crate) cut: u64,
+}
+
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) magic: u64,
+    pub(crate) version: u32,
+    pub(crate) ranks: u32,
+    pub(crate) bell: AtomicU32,
+    pub(crate) spins: u32,
+    pub(crate) simulator: u32,
+    pub(crate) measured: u32,
+    pub(crate) clock_cost_ps: u64,
+    pub(crate) epoch_ns: u64,
+    pub(crate) scale: f64,
+}
+
+#[repr(C)]
+pub(crate) struct Slot {
+    pub(crate) turn: AtomicU32,
+    pub(crate) pid: AtomicU32,
+    pub(crate) now_ps: AtomicU64,
+    pub(crate) spent_ps: AtomicU64,
+    pub(crate) clock_reads: AtomicU64,
+    pub(crate) call: AtomicU32,
+    pub(crate) flags: AtomicU32,
+    pub(crate) args: [AtomicU64; 8],
+    pub(crate) result: AtomicU64,
+    pub(crate) completions: AtomicU32,
+    pub(crate) ended: AtomicU32,
+    pub(crate) completion: [std::cell::UnsafeCell<Completion>; MOST_COMPLETIONS],
+}
+
+/// A message that a process sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Send {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) to: u64,
+    pub(crate) tag: u64,
+    pub(crate) data: u64,
+    pub(crate) context: u64,
+    pub(crate) flags: u32,
+}
+
+/// A receive that a process posts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Receive {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) from: u64,
+    pub(crate) tag: u64,
+    pub(crate) ignore: u64,
+    pub(crate) context: u64,
+    /// A buffer for many messages with less room than this takes no more.
+    pub(crate) least: u64,
+    pub(crate) flags: u32,
+}
+
+/// A call of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Send(Send),
+    Receive(Receive),
+    Poll {
+        most: u64,
+    },
+    Wait {
+        most: u64,
+        ps: u64,
+    },
+    Peek(Receive),
+    Cancel {
+        context: u64,
+    },
+    Sleep {
+        ps: u64,
+    },
+    Back,
+    End,
+    /// None of these: the process has another version of the library, or has written over it.
+    Unknown(u32),
+}
+
+impl Call {
+    /// The call of this number.
+    pub(crate) fn of(number: u32, flags: u32, args: [u64; 8]) -> Call {
+        let [a, b, c, d, e, f, g, _] = args;
+        let receive =
+            Receive { address: a, bytes: b, from: c, tag: d, ignore: e, context: f, least: g, flags };
+        match number {
+            1 => Call::Send(Send { address: a, bytes: b, to: c, tag: d, data: e, context: f, flags }),
+            2 => Call::Receive(receive),
+            3 => Call::Poll { most: a },
+            4 => Call::Wait { most: a, ps: b },
+            5 => Call::Peek(receive),
+            6 => Call::Cancel { context: a },
+            7 => Call::Sleep { ps: a },
+            8 => Call::Back,
+            9 => Call::End,
+            other => Call::Unknown(other),
+        }
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Completion>() == 64 && size_of::<Header>() <= PAGE && size_of::<Slot>() <= PAGE);
+    assert!(std::mem::offset_of!(Header, bell) == 16 && std::mem::offset_of!(Header, scale) == 48);
+    assert!(std::mem::offset_of!(Slot, args) == 40 && std::mem::offset_of!(Slot, completion) == 120);
+};

@@ -1,0 +1,501 @@
+//! A process as the program of a host: its calls, carried out by the host's card.
+
+use crate::memory;
+use crate::pages::rank_or_any;
+use crate::protocol::{ANY, Call, Completion, MOST_COMPLETIONS, Receive, Send, done, flag};
+use crate::turns::{Next, Turns};
+use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tags, Tasks, Time};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Bits of a message's tag beside the program's.
+const TAG: u64 = (1 << 61) - 1;
+/// The first bytes are for the receiver's completion.
+const HAS_DATA: u64 = 1 << 61;
+const UNTAGGED: u64 = 1 << 62;
+/// Bytes of that.
+const DATA_BYTES: u64 = 4;
+/// Polls that cost what they cost; after so many in vain, the next one returns when something comes.
+const POLLS: u32 = 16;
+/// Receives that wait for the messages of one buffer for many.
+const AT_ONCE: usize = 4;
+/// The longest message of such a buffer.
+const LONGEST_OF_MANY: u64 = 64 << 10;
+
+/// What came of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) finish: Time,
+    pub(crate) sends: u64,
+    pub(crate) bytes: u64,
+    pub(crate) receives: u64,
+    pub(crate) calls: u64,
+}
+
+pub(crate) struct Program {
+    host: Host,
+    turns: Rc<Turns>,
+    rank: u32,
+    poll: Duration,
+    tasks: Tasks,
+    /// Buffers of the host by the logarithm of their size, to be used again.
+    free: RefCell<BTreeMap<u32, Vec<Buffer>>>,
+    done: RefCell<VecDeque<Completion>>,
+    /// Messages that a peek has claimed, by its context.
+    claimed: RefCell<BTreeMap<u64, (Received, Buffer)>>,
+    /// Receives that wait, for what a deadlock says: by number.
+    posted: RefCell<BTreeMap<u64, Receive>>,
+    numbers: Cell<u64>,
+    failed: RefCell<Option<Error>>,
+    counts: RefCell<Counts>,
+}
+
+/// A buffer of a process for many messages.
+struct Many {
+    receive: Receive,
+    used: Cell<u64>,
+    waiting: Cell<usize>,
+}
+
+impl Program {
+    pub(crate) fn new(host: &Host, turns: &Rc<Turns>, poll: Duration) -> Rc<Program> {
+        turns.add(host);
+        Rc::new(Program {
+            host: host.clone(),
+            turns: turns.clone(),
+            rank: host.rank(),
+            poll,
+            tasks: Tasks::new(host),
+            free: RefCell::default(),
+            done: RefCell::default(),
+            claimed: RefCell::default(),
+            posted: RefCell::default(),
+            numbers: Cell::new(0),
+            failed: RefCell::default(),
+            counts: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts.borrow().clone()
+    }
+
+    /// Runs until the process closes the network.
+    pub(crate) async fn run(self: Rc<Self>) -> Result<(), Error> {
+        let ended = self.clone().serve().await;
+        self.turns.ended(self.rank);
+        self.counts.borrow_mut().finish = self.host.now();
+        ended
+    }
+
+    async fn serve(self: Rc<Self>) -> Result<(), Error> {
+        let mut polls = 0;
+        // What is posted, and spent, before all have started: until then no time passes.
+        let (mut early, mut owed) = (Vec::new(), 0);
+        self.turns.back(self.rank).await?;
+        loop {
+            let (call, spent) = match self.turns.next(self.rank)? {
+                Next::Call(call, spent) => (call, spent),
+                Next::Outside => {
+                    self.turns.back(self.rank).await?;
+                    continue;
+                }
+            };
+            if call != Call::Back {
+                self.counts.borrow_mut().calls += 1;
+            }
+            if !self.turns.have_started() {
+                owed += spent;
+                if let Call::Receive(receive) = call {
+                    early.push(receive);
+                }
+                if matches!(call, Call::Receive(_) | Call::Back) {
+                    self.turns.reply(self.rank, owed, 0, &[]);
+                    continue;
+                }
+                self.turns.starts(self.rank).await;
+            } else {
+                owed = spent;
+            }
+            for receive in early.drain(..) {
+                self.post_receive(receive).await?;
+            }
+            if owed > 0 {
+                self.host.compute(Duration::from_ps(owed)).await;
+                owed = 0;
+            }
+            if !matches!(call, Call::Poll { .. }) {
+                polls = 0;
+            }
+            let mut completions = Vec::new();
+            let result = match call {
+                Call::Send(send) => self.send(send)?,
+                Call::Receive(receive) if receive.flags & flag::CLAIM != 0 => self.take_claimed(receive)?,
+                Call::Receive(receive) => self.post_receive(receive).await?,
+                Call::Poll { most } => {
+                    self.host.compute(self.poll).await;
+                    if self.done.borrow().is_empty() && polls >= POLLS {
+                        self.turns.polls(self.rank, || self.waiting(), || self.is_woken()).await;
+                    }
+                    completions = self.take(most);
+                    polls = if completions.is_empty() { polls.saturating_add(1) } else { 0 };
+                    0
+                }
+                Call::Wait { most, ps } => {
+                    self.wait(ps).await;
+                    completions = self.take(most);
+                    0
+                }
+                Call::Peek(peek) => self.peek(peek).await?,
+                Call::Cancel { context } => self.cancel(context),
+                Call::Sleep { ps } => {
+                    self.host.pause(Duration::from_ps(ps)).await;
+                    0
+                }
+                Call::Back | Call::End => 0,
+                Call::Unknown(number) => {
+                    return Err(Error::Program(format!(
+                        "the process made call {number}, which there is not: it has written over memory that it shares with \
+                         the simulation"
+                    )));
+                }
+            };
+            if let Some(error) = self.failed.borrow_mut().take() {
+                return Err(error);
+            }
+            self.turns.reply(self.rank, self.host.now().ps(), result, &completions);
+            if call == Call::End {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_woken(&self) -> bool {
+        !self.done.borrow().is_empty() || self.failed.borrow().is_some()
+    }
+
+    /// What a process that polls waits for.
+    fn waiting(&self) -> String {
+        let posted = self.posted.borrow();
+        let mut text = "a completion: it polls, and has posted ".to_owned();
+        match posted.len() {
+            0 => text += "no receive",
+            1 => text += "a receive of ",
+            several => text += &format!("{several} receives, first of "),
+        }
+        if let Some(receive) = posted.values().next() {
+            let from = rank_or_any(receive.from).map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
+            text += &format!("{} bytes from {from}", receive.bytes);
+            if receive.flags & flag::UNTAGGED == 0 {
+                text += &format!(", {}", Tags { bits: receive.tag, ignore: receive.ignore }.what());
+            }
+        }
+        text
+    }
+
+    fn take(&self, most: u64) -> Vec<Completion> {
+        let mut done = self.done.borrow_mut();
+        let count = done.len().min(most as usize).min(MOST_COMPLETIONS);
+        done.drain(..count).collect()
+    }
+
+    async fn wait(&self, ps: u64) {
+        let signal = self.turns.signal(self.rank);
+        if ps == ANY {
+            return self.turns.polls(self.rank, || self.waiting(), || self.is_woken()).await;
+        }
+        let come = signal.wait_until(|| self.is_woken());
+        nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;
+    }
+
+    fn complete(&self, completion: Completion) {
+        self.done.borrow_mut().push_back(completion);
+        self.turns.notify(self.rank);
+    }
+
+    /// Starts what goes on beside the process; what fails there ends the process's program.
+    fn start<F>(self: &Rc<Self>, task: impl FnOnce(Host) -> F)
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let own = self.clone();
+        self.tasks.start(&self.host, 0, self.host.path(), |host| {
+            let task = task(host);
+            async move {
+                if let Err(error) = task.await {
+                    own.failed.borrow_mut().get_or_insert(error);
+                    own.turns.notify(own.rank);
+                }
+                Ok(None)
+            }
+        });
+    }
+
+    /// A buffer of the host.
+    fn buffer(&self, bytes: u64) -> Result<Buffer, Error> {
+        let class = bytes.max(64).next_power_of_two().ilog2();
+        let free = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop);
+        free.map_or_else(|| self.host.alloc(1 << class), Ok)
+    }
+
+    fn give_back(&self, buffer: Buffer) {
+        let class = buffer.len().ilog2();
+        self.free.borrow_mut().entry(class).or_default().push(buffer);
+    }
+
+    fn process(&self) -> Result<u32, Error> {
+        let none = || Error::Program(format!("rank {} has no process", self.rank));
+        self.turns.pages.process(self.rank).ok_or_else(none)
+    }
+
+    fn unreadable(what: &str, address: u64, bytes: u64, error: &std::io::Error) -> Error {
+        Error::Program(format!(
+            "{bytes} bytes at {address:#x} of the process, {what}, cannot be reached: {error}; the simulation reads and \
+             writes the memory of its processes (ptrace(2) says what may forbid it)"
+        ))
+    }
+
+    fn send(self: &Rc<Self>, send: Send) -> Result<i64, Error> {
+        let head = if send.flags & flag::DATA != 0 { DATA_BYTES } else { 0 };
+        let mut bytes = vec![0; (head + send.bytes) as usize];
+        bytes[..head as usize].copy_from_slice(&(send.data as u32).to_le_bytes()[..head as usize]);
+        memory::read(self.process()?, send.address, &mut bytes[head as usize..])
+            .map_err(|error| Program::unreadable("to be sent", send.address, send.bytes, &error))?;
+        let buffer = self.buffer(bytes.len() as u64)?;
+        let part = buffer.slice(0, bytes.len() as u64)?;
+        if !bytes.is_empty() {
+            part.write(0, &bytes);
+        }
+        let mut tag = send.tag & TAG;
+        tag |= if head > 0 { HAS_DATA } else { 0 };
+        tag |= if send.flags & flag::UNTAGGED != 0 { UNTAGGED } else { 0 };
+        if head > 0 {
+            self.turns.sent((self.rank, send.to as u32, tag), send.data as u32);
+        }
+        {
+            let mut counts = self.counts.borrow_mut();
+            counts.sends += 1;
+            counts.bytes += send.bytes;
+        }
+        let own = self.clone();
+        self.start(|host| async move {
+            host.send(&part, send.to as u32, tag).await?;
+            own.give_back(buffer);
+            if send.flags & flag::COMPLETION != 0 && send.flags & flag::INJECT == 0 {
+                own.complete(Completion {
+                    context: send.context,
+                    flags: if send.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 },
+                    bytes: send.bytes,
+                    tag: send.tag,
+                    source: ANY,
+                    ..Completion::default()
+                });
+            }
+            Ok(())
+        });
+        Ok(0)
+    }
+
+    /// The tags that a receive takes.
+    fn tags(receive: &Receive) -> Tags {
+        match receive.flags & flag::UNTAGGED {
+            0 => Tags { bits: receive.tag & TAG, ignore: receive.ignore & TAG | HAS_DATA },
+            _ => Tags { bits: UNTAGGED, ignore: HAS_DATA },
+        }
+    }
+
+    /// Posts a receive of so many bytes, on the host.
+    async fn post(&self, host: &Host, receive: &Receive, room: u64) -> Result<(Buffer, PendingRecv), Error> {
+        let buffer = self.buffer(room + DATA_BYTES)?;
+        let part = buffer.slice(0, room + DATA_BYTES)?;
+        let pending =
+            host.post_recv_matching(&part, rank_or_any(receive.from), Program::tags(receive)).await?;
+        Ok((buffer, pending))
+    }
+
+    /// Brings what came into the process: its completion.
+    fn bring(
+        &self,
+        received: Received,
+        buffer: &Buffer,
+        receive: &Receive,
+        (address, room): (u64, u64),
+    ) -> Result<Completion, Error> {
+        let head = if received.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
+        let sent = received.length - head.min(received.length);
+        let bytes = sent.min(room);
+        let mut data = 0;
+        if head > 0 {
+            data = u32::from_le_bytes(buffer.read(0, DATA_BYTES).try_into().expect("four bytes")).into();
+            self.turns.received((received.source, self.rank, received.tag));
+        }
+        if bytes > 0 {
+            memory::write(self.process()?, address, &buffer.read(head, bytes))
+                .map_err(|error| Program::unreadable("to be received into", address, bytes, &error))?;
+        }
+        self.counts.borrow_mut().receives += 1;
+        let flags = done::RECV
+            | if head > 0 { done::DATA } else { 0 }
+            | if receive.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 };
+        Ok(Completion {
+            context: receive.context,
+            flags,
+            error: if sent > room { TRUNCATED } else { 0 },
+            bytes,
+            address,
+            data,
+            tag: received.tag & TAG,
+            source: received.source.into(),
+            cut: sent - bytes,
+        })
+    }
+
+    async fn post_receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
+        match receive.flags & flag::MULTI {
+            0 => self.receive(receive).await,
+            _ => Ok(self.receive_many(receive)),
+        }
+    }
+
+    async fn receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
+        let (buffer, pending) = self.post(&self.host, &receive, receive.bytes).await?;
+        let number = self.numbers.replace(self.numbers.get() + 1);
+        self.posted.borrow_mut().insert(number, receive);
+        let own = self.clone();
+        self.start(|host| async move {
+            let received = host.arrived(pending).await?;
+            let is_wanted = own.posted.borrow_mut().remove(&number).is_some();
+            if !is_wanted {
+                return Err(Error::Program(format!(
+                    "a message of {} bytes from rank {} came into a receive that the process had cancelled",
+                    received.length, received.source
+                )));
+            }
+            let place = (receive.address, receive.bytes);
+            let completion = own.bring(received, &buffer, &receive, place)?;
+            own.give_back(buffer);
+            if receive.flags & flag::COMPLETION != 0 || completion.error != 0 {
+                own.complete(completion);
+            }
+            Ok(())
+        });
+        Ok(0)
+    }
+
+    /// Looks for an early message, which is there as before, or claimed for who has looked.
+    async fn peek(self: &Rc<Self>, peek: Receive) -> Result<i64, Error> {
+        let found = self.host.probe(rank_or_any(peek.from), Program::tags(&peek)).await?;
+        let Some(found) = found else {
+            self.complete(Completion {
+                context: peek.context,
+                flags: done::RECV,
+                error: libc::ENOMSG,
+                tag: peek.tag,
+                source: ANY,
+                ..Completion::default()
+            });
+            return Ok(0);
+        };
+        let head = if found.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
+        let mut completion = Completion {
+            context: peek.context,
+            flags: done::RECV,
+            bytes: found.length - head.min(found.length),
+            tag: found.tag & TAG,
+            source: found.source.into(),
+            ..Completion::default()
+        };
+        if head > 0 {
+            completion.data = self.turns.data_of_first((found.source, self.rank, found.tag));
+            completion.flags |= done::DATA;
+        }
+        if peek.flags & flag::CLAIM != 0 {
+            // It is the first one of its source and tag, so that this receive takes it.
+            let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
+            let (buffer, pending) = self.post(&self.host, &exactly, completion.bytes).await?;
+            let received = self.host.arrived(pending).await?;
+            self.claimed.borrow_mut().insert(peek.context, (received, buffer));
+        }
+        self.complete(completion);
+        Ok(0)
+    }
+
+    /// Brings a claimed message into the process.
+    fn take_claimed(&self, receive: Receive) -> Result<i64, Error> {
+        let Some((received, buffer)) = self.claimed.borrow_mut().remove(&receive.context) else {
+            return Ok(-i64::from(libc::EINVAL));
+        };
+        let completion = self.bring(received, &buffer, &receive, (receive.address, receive.bytes))?;
+        self.give_back(buffer);
+        self.complete(completion);
+        Ok(0)
+    }
+
+    /// A buffer for many messages: receives of its own, one behind the other, whose messages are brought into it.
+    fn receive_many(self: &Rc<Self>, receive: Receive) -> i64 {
+        let many = Rc::new(Many { receive, used: Cell::new(0), waiting: Cell::new(0) });
+        for _ in 0..AT_ONCE {
+            many.waiting.set(many.waiting.get() + 1);
+            let (own, many) = (self.clone(), many.clone());
+            self.start(|host| async move { own.take_many(&host, &many).await });
+        }
+        0
+    }
+
+    async fn take_many(&self, host: &Host, many: &Many) -> Result<(), Error> {
+        let Many { receive, used, waiting } = many;
+        let longest = LONGEST_OF_MANY.min(receive.bytes / AT_ONCE as u64);
+        loop {
+            let (buffer, pending) = self.post(host, receive, longest).await?;
+            let received = host.arrived(pending).await?;
+            let left = receive.bytes - used.get();
+            let mut completion =
+                self.bring(received, &buffer, receive, (receive.address + used.get(), left))?;
+            self.give_back(buffer);
+            if completion.cut > 0 {
+                return Err(Error::Program(format!(
+                    "a message of {} bytes does not fit what is left of a buffer for many, {left} bytes",
+                    completion.bytes + completion.cut
+                )));
+            }
+            used.set(used.get() + completion.bytes);
+            // What is left is for all receives that wait; the last of them gives the buffer back to the program.
+            let left = receive.bytes - used.get();
+            let is_full = left < waiting.get() as u64 * longest || left < receive.least;
+            if is_full {
+                waiting.set(waiting.get() - 1);
+                if waiting.get() == 0 {
+                    completion.flags |= done::USED_UP;
+                }
+            }
+            self.complete(completion);
+            if is_full {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives up a receive that has nothing yet.
+    fn cancel(&self, context: u64) -> i64 {
+        let mut posted = self.posted.borrow_mut();
+        let Some(number) = posted.iter().find(|(_, own)| own.context == context).map(|(number, _)| *number)
+        else {
+            return 0;
+        };
+        let receive = posted.remove(&number).expect("just seen");
+        drop(posted);
+        self.complete(Completion {
+            context,
+            flags: done::RECV,
+            error: libc::ECANCELED,
+            tag: receive.tag,
+            source: ANY,
+            ..Completion::default()
+        });
+        0
+    }
+}
+
+/// FI_ETRUNC of libfabric.
+const TRUNCATED: i32 = 265;

@@ -1,0 +1,263 @@
+//! What is asked, and what is reported, as JSON.
+
+use nicety::{Environment, Error, VERSION};
+use nicety_goal::requests::{Manifest, Ns, OnCards};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// How the processes of a program are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Launcher {
+    /// By the mpiexec of MPICH.
+    Mpich,
+    /// By the mpiexec of Open MPI.
+    Openmpi,
+    /// One by one, without MPI.
+    None,
+}
+
+/// Run a program on simulated hosts: each of its processes is one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExecOptions")]
+pub struct Request {
+    /// The program, and its arguments.
+    #[schemars(extend("format" = "derived"))]
+    pub program: Vec<String>,
+    /// How many processes of it run.
+    #[serde(default = "one")]
+    #[schemars(extend("format" = "derived"))]
+    pub ranks: u32,
+    /// The card of all hosts, by name or spec file.
+    #[schemars(extend("metavar" = "NIC", "format" = "path"))]
+    pub nic: String,
+    /// The hosts' network.
+    #[serde(flatten)]
+    pub cards: OnCards,
+    /// What starts the processes.
+    #[schemars(extend("format" = "derived"))]
+    pub launcher: Launcher,
+    /// The launcher's program.
+    #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
+    pub mpiexec: String,
+    /// What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
+    #[serde(default = "none")]
+    #[schemars(extend("metavar" = "none|measured|SCALE"))]
+    pub compute: String,
+    /// What it costs to read a clock.
+    #[serde(default = "clock_cost")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub clock_cost: String,
+    /// What it costs to look at an empty completion queue.
+    #[serde(default = "clock_cost")]
+    #[schemars(extend("metavar" = "TIME"))]
+    pub poll_cost: String,
+    /// Whether what processes print goes to the standard error stream.
+    #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
+    pub to_stderr: bool,
+    /// A folder for what is loaded into processes.
+    #[schemars(extend("format" = "derived"))]
+    pub folder: String,
+}
+
+/// The most processes of a program.
+const MOST_RANKS: u32 = 1024;
+
+const fn one() -> u32 {
+    1
+}
+
+fn none() -> String {
+    "none".to_owned()
+}
+
+fn clock_cost() -> String {
+    "25ns".to_owned()
+}
+
+/// What a program's processes did.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecReport")]
+pub struct Report {
+    /// The version of nicety.
+    pub version: &'static str,
+    /// The program, and its arguments.
+    pub program: Vec<String>,
+    /// The card of all hosts.
+    pub nic: String,
+    /// What reproduces the run.
+    pub manifest: Manifest,
+    /// What the time of a process's CPU cost.
+    pub compute: String,
+    /// The status that the program, or what started it, ended with: of several the first that is not 0.
+    pub status: i32,
+    /// The processes, by rank.
+    pub ranks: Vec<Rank>,
+    /// When the last process closed the network.
+    pub max_finish_ns: Ns,
+}
+
+/// What one process did.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecRank")]
+pub struct Rank {
+    /// Its rank.
+    pub rank: u32,
+    /// When it closed the network.
+    pub finish_ns: Ns,
+    /// Messages that it sent.
+    pub sends: u64,
+    /// Bytes of these.
+    pub sent_bytes: u64,
+    /// Messages that it received.
+    pub receives: u64,
+    /// Its calls of the network, polls included.
+    pub calls: u64,
+}
+
+impl Request {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The text is none.
+    pub fn from_json(text: &str) -> Result<Request, Error> {
+        nicety::from_json(text, "the request of a program")
+    }
+}
+
+/// The JSON schemas of the report and of the request, each behind those of what it is made of, by name.
+pub fn schemas() -> Vec<(String, serde_json::Value)> {
+    use schemars::generate::SchemaSettings;
+    let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    reports.subschema_for::<Report>();
+    let mut asked = SchemaSettings::draft2020_12().for_deserialize().into_generator();
+    asked.subschema_for::<Request>();
+    let mut made: Vec<_> = reports.take_definitions(true).into_iter().collect();
+    for (name, schema) in asked.take_definitions(true) {
+        if made.iter().all(|(other, _)| *other != name) {
+            made.push((name, schema));
+        }
+    }
+    made
+}
+
+/// Runs a program.
+///
+/// # Errors
+/// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
+/// other.
+#[cfg(not(target_os = "linux"))]
+pub fn run(_: &Request, _: &Environment<'_>) -> Result<Report, Error> {
+    Err(Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
+}
+
+/// Runs a program.
+///
+/// # Errors
+/// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
+/// other.
+#[cfg(target_os = "linux")]
+pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+    use crate::launch::{Processes, Program};
+    use crate::pages::{Pages, Timing};
+    use crate::turns::Turns;
+    use std::rc::Rc;
+
+    if !(1..=MOST_RANKS).contains(&request.ranks) {
+        return Err(Error::Input(format!(
+            "a program has 1 to {MOST_RANKS} processes, not {}",
+            request.ranks
+        )));
+    }
+    let timing =
+        Timing { measured: request.scale()?, clock_cost_ps: time("clock_cost", &request.clock_cost)?.ps() };
+    let poll = time("poll_cost", &request.poll_cost)?;
+    if poll.is_zero() {
+        return Err(Error::Input(
+            "poll_cost: a look takes time, or time never goes on; give 1ps or more".to_owned(),
+        ));
+    }
+    let named = [request.nic.clone()];
+    let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
+    let (nic, card) = &loaded[0];
+    let mut config = request.cards.config(request.ranks, (nic, card), environment)?;
+    config.breakdown = false;
+    let manifest = request.cards.manifest(&loaded, config.topology, &[]);
+    let mut cluster = nicety::Cluster::new(config)?;
+    let pages = Pages::new(request.ranks, &timing)?;
+    let program = Program {
+        launcher: request.launcher,
+        mpiexec: &request.mpiexec,
+        command: &request.program,
+        folder: Path::new(&request.folder),
+        to_stderr: request.to_stderr,
+    };
+    let processes = Processes::start(&program, &pages)?;
+    let turns = Rc::new(Turns::new(pages, processes, environment.interrupt.clone()));
+    let programs: Vec<_> = (0..request.ranks)
+        .map(|rank| {
+            let program = crate::rank::Program::new(cluster.host(rank), &turns, poll);
+            let running = program.clone();
+            cluster.program(rank, move |_| running.run());
+            program
+        })
+        .collect();
+    let outcome = cluster.run_with(&mut || turns.idle());
+    let status = match &outcome {
+        Ok(_) => turns.status()?,
+        Err(_) => {
+            turns.processes.stop(&turns.pages);
+            0
+        }
+    };
+    turns.processes.stop(&turns.pages);
+    outcome.map_err(|error| turns.explain(error))?;
+    let counts: Vec<_> = programs.iter().map(|program| program.counts()).collect();
+    let finish_ps = |finish: nicety::Time| Ns { ps: finish.ps() };
+    Ok(Report {
+        version: VERSION,
+        program: request.program.clone(),
+        nic: nic.clone(),
+        manifest,
+        compute: request.compute.clone(),
+        status,
+        max_finish_ns: finish_ps(counts.iter().map(|own| own.finish).max().unwrap_or_default()),
+        ranks: (0..)
+            .zip(&counts)
+            .map(|(rank, own)| Rank {
+                rank,
+                finish_ns: finish_ps(own.finish),
+                sends: own.sends,
+                sent_bytes: own.bytes,
+                receives: own.receives,
+                calls: own.calls,
+            })
+            .collect(),
+    })
+}
+
+#[cfg(target_os = "linux")]
+impl Request {
+    /// The factor of the time of CPUs; none where it costs nothing.
+    fn scale(&self) -> Result<Option<f64>, Error> {
+        match self.compute.as_str() {
+            "none" => Ok(None),
+            "measured" => Ok(Some(1.0)),
+            factor => match factor.parse::<f64>() {
+                Ok(scale) if scale.is_finite() && scale > 0.0 => Ok(Some(scale)),
+                _ => Err(Error::Input(format!(
+                    "compute {factor:?}: it is none, measured, or a factor of what is measured, such as 0.5"
+                ))),
+            },
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn time(what: &str, text: &str) -> Result<nicety::Duration, Error> {
+    nicety_spec::units::parse_time(text).map_err(|error| Error::Input(format!("{what} {text:?}: {error}")))
+}

@@ -1,0 +1,323 @@
+//! Whose turn it is: the processes, or the simulation between them.
+//!
+//! A process runs while virtual time stands still, and one after another: the simulation goes on when it has made its next call.
+//! A process that is *outside*, because it starts, ends, or waits for something that is not simulated, does not hold up the
+//! others; it comes back at an instant at which nothing else is left to happen, so that runs of one seed are alike.
+
+use crate::launch::Processes;
+use crate::pages::Pages;
+use crate::protocol::{Call, Completion, turn};
+use nicety::{Error, Host};
+use nicety_kernel::{Signal, describe};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a bell is waited for before other things are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long all who are outside have to be in a wait before others go on: those who poll, and at the start those who would
+/// communicate first.
+const SETTLED: Duration = Duration::from_millis(50);
+const SETTLED_FIRST: Duration = Duration::from_secs(1);
+/// How long processes have to take part.
+const START: Duration = Duration::from_secs(30);
+/// Polls in vain of all processes, without anything else, after which they are taken to be stuck.
+const IN_VAIN: u64 = 2000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It runs, or the simulation carries out its call.
+    Taken,
+    /// It is outside.
+    Outside,
+    /// It would communicate before others have started.
+    Held,
+    /// It polls an empty queue.
+    Polls,
+    /// It has ended.
+    Ended,
+}
+
+struct Rank {
+    state: Cell<State>,
+    /// Something has changed for it.
+    signal: Signal,
+    /// Its poll has nothing to wait for any more.
+    released: Cell<bool>,
+    clock_reads: Cell<u64>,
+}
+
+/// What a process does next.
+pub(crate) enum Next {
+    /// It calls, and has spent so many picoseconds before.
+    Call(Call, u64),
+    /// It waits for something that is not simulated.
+    Outside,
+}
+
+pub(crate) struct Turns {
+    pub(crate) pages: Pages,
+    pub(crate) processes: Processes,
+    ranks: RefCell<Vec<Rank>>,
+    /// The data of messages with some that no receive has brought yet, by sender, receiver and tag, in their order: a card that tells of an
+    /// early message tells of its header, and this is in front of its bytes.
+    data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<u32>>>,
+    /// Rounds of polls in vain.
+    in_vain: Cell<u64>,
+    /// Whether all have taken part.
+    is_complete: Cell<bool>,
+    interrupt: Option<Arc<AtomicBool>>,
+}
+
+impl Turns {
+    pub(crate) fn new(pages: Pages, processes: Processes, interrupt: Option<Arc<AtomicBool>>) -> Turns {
+        Turns {
+            pages,
+            processes,
+            ranks: RefCell::default(),
+            data: RefCell::default(),
+            in_vain: Cell::new(0),
+            is_complete: Cell::new(false),
+            interrupt,
+        }
+    }
+
+    /// Adds the next rank.
+    pub(crate) fn add(&self, host: &Host) {
+        self.ranks.borrow_mut().push(Rank {
+            state: Cell::new(State::Outside),
+            signal: host.signal(),
+            released: Cell::new(false),
+            clock_reads: Cell::new(0),
+        });
+    }
+
+    fn with<T>(&self, rank: u32, look: impl FnOnce(&Rank) -> T) -> T {
+        look(&self.ranks.borrow()[rank as usize])
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// The next step of a process whose turn it is; virtual time stands still.
+    pub(crate) fn next(&self, rank: u32) -> Result<Next, Error> {
+        loop {
+            let rung = self.pages.rung();
+            match self.pages.turn(rank) {
+                turn::CALL => {
+                    let (call, spent) = self.pages.call(rank);
+                    if !matches!(call, Call::Poll { .. }) {
+                        self.in_vain.set(0);
+                    }
+                    return Ok(Next::Call(call, spent));
+                }
+                turn::OUTSIDE => return Ok(Next::Outside),
+                _ if self.is_interrupted() => return Err(Error::Interrupted),
+                _ if self.processes.is_gone(rank, &self.pages) => return Err(died(rank)),
+                _ => self.pages.wait(rung, LOOK_EVERY),
+            }
+        }
+    }
+
+    /// Lets a process run on.
+    pub(crate) fn reply(&self, rank: u32, now_ps: u64, result: i64, completions: &[Completion]) {
+        self.pages.reply(rank, now_ps, result, completions);
+    }
+
+    /// A process that is outside comes back.
+    pub(crate) async fn back(&self, rank: u32) -> Result<(), Error> {
+        let (signal, what) = self.enter(rank, State::Outside, "something that is not simulated");
+        describe(|| what.to_owned(), signal.wait_until(|| self.has_come(rank))).await;
+        self.with(rank, |own| own.state.set(State::Taken));
+        if self.is_interrupted() {
+            return Err(Error::Interrupted);
+        }
+        match self.pages.turn(rank) {
+            turn::CALL => Ok(()),
+            _ => Err(died(rank)),
+        }
+    }
+
+    fn has_come(&self, rank: u32) -> bool {
+        self.pages.turn(rank) == turn::CALL
+            || self.processes.is_gone(rank, &self.pages)
+            || self.is_interrupted()
+    }
+
+    /// Whether all have started; no time passes before.
+    pub(crate) fn have_started(&self) -> bool {
+        self.is_complete.get()
+    }
+
+    /// A process communicates: at the start when all others do, too, or wait for something else.
+    pub(crate) async fn starts(&self, rank: u32) {
+        let (signal, _) = self.enter(rank, State::Held, "");
+        describe(|| "the start of the others".to_owned(), signal.wait_until(|| self.is_complete.get())).await;
+        self.with(rank, |own| own.state.set(State::Taken));
+    }
+
+    /// A message with data is sent.
+    pub(crate) fn sent(&self, path: (u32, u32, u64), data: u32) {
+        self.data.borrow_mut().entry(path).or_default().push_back(data);
+    }
+
+    /// The data of the oldest message that is not received.
+    pub(crate) fn data_of_first(&self, path: (u32, u32, u64)) -> u64 {
+        self.data.borrow().get(&path).and_then(|data| data.front()).copied().unwrap_or_default().into()
+    }
+
+    /// That message is received.
+    pub(crate) fn received(&self, path: (u32, u32, u64)) {
+        let mut all = self.data.borrow_mut();
+        let left = all.get_mut(&path).map(|data| {
+            data.pop_front();
+            data.len()
+        });
+        if left == Some(0) {
+            all.remove(&path);
+        }
+    }
+
+    /// A process polls for something that may come: returns when it has, or when nothing else is left to happen.
+    pub(crate) async fn polls(&self, rank: u32, what: impl Fn() -> String, came: impl Fn() -> bool) {
+        let (signal, _) = self.enter(rank, State::Polls, "");
+        self.with(rank, |own| own.released.set(false));
+        let over = || came() || self.with(rank, |own| own.released.get());
+        describe(what, signal.wait_until(over)).await;
+        self.with(rank, |own| own.state.set(State::Taken));
+    }
+
+    /// Something has come for a process.
+    pub(crate) fn notify(&self, rank: u32) {
+        self.in_vain.set(0);
+        let signal = self.with(rank, |own| own.signal.clone());
+        signal.notify_all();
+    }
+
+    pub(crate) fn signal(&self, rank: u32) -> Signal {
+        self.with(rank, |own| own.signal.clone())
+    }
+
+    pub(crate) fn ended(&self, rank: u32) {
+        self.with(rank, |own| own.state.set(State::Ended));
+    }
+
+    /// How the program ended: the status of what was started. Waits for it.
+    pub(crate) fn status(&self) -> Result<i32, Error> {
+        loop {
+            if let Some(status) = self.processes.ended() {
+                return Ok(status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1));
+            }
+            if self.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The error of a run, or one that says more: that processes never took part.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let missing: Vec<u32> =
+            (0..self.pages.ranks()).filter(|&rank| self.pages.process(rank).is_none()).collect();
+        let (Error::Deadlock(_) | Error::Program(_), [first, ..]) = (&error, missing.as_slice()) else {
+            return error;
+        };
+        let who = match missing.len() {
+            1 => format!("rank {first}"),
+            all if all == self.pages.ranks() as usize => "no process of it".to_owned(),
+            several => format!("{several} ranks, the first of them rank {first},"),
+        };
+        let who = if missing.len() as u32 == self.pages.ranks() { who } else { format!("not {who}") };
+        Error::Input(format!(
+            "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
+             libfabric, or libfabric itself, be linked dynamically, and start as many processes as -n says"
+        ))
+    }
+
+    fn enter(&self, rank: u32, state: State, what: &'static str) -> (Signal, &'static str) {
+        self.with(rank, |own| {
+            own.state.set(state);
+            (own.signal.clone(), what)
+        })
+    }
+
+    fn in_state(&self, state: State) -> Vec<u32> {
+        let ranks = self.ranks.borrow();
+        (0..).zip(&*ranks).filter(|(_, own)| own.state.get() == state).map(|(rank, _)| rank).collect()
+    }
+
+    /// Nothing is left to happen: waits for processes that are outside, or lets those go on that poll. Whether there is anything to
+    /// go on with.
+    pub(crate) fn idle(&self) -> bool {
+        let (mut since, began) = (Instant::now(), Instant::now());
+        loop {
+            let rung = self.pages.rung();
+            let (outside, held) = (self.in_state(State::Outside), self.in_state(State::Held));
+            if outside.is_empty() {
+                return self.complete(&held) || self.release();
+            }
+            let come: Vec<u32> = outside.iter().copied().filter(|&rank| self.has_come(rank)).collect();
+            let is_running = |rank: &u32| self.pages.turn(*rank) != turn::OUTSIDE && !self.has_come(*rank);
+            let is_first = !self.is_complete.get();
+            let quiet = if is_first { SETTLED_FIRST } else { SETTLED };
+            let settled = !outside.iter().any(is_running) && since.elapsed() >= quiet;
+            let launched = self.processes.ended().is_none();
+            let late = settled || !launched || began.elapsed() >= START;
+            // Who has come first waits for the others, so that runs are alike.
+            let all_have = come.len() == outside.len() || self.pages.have_all_processes();
+            if self.is_interrupted() || (!come.is_empty() && (late || all_have)) {
+                let back = if self.is_interrupted() { outside } else { come };
+                back.into_iter().for_each(|rank| self.signal(rank).notify_all());
+                return true;
+            }
+            if come.is_empty() && late && (self.complete(&held) || self.release()) {
+                return true;
+            }
+            if !launched && come.is_empty() {
+                return false;
+            }
+            self.pages.wait(rung, LOOK_EVERY);
+            if self.pages.rung() != rung {
+                since = Instant::now();
+            }
+        }
+    }
+
+    /// All have started, or do not: those who wait for that go on.
+    fn complete(&self, held: &[u32]) -> bool {
+        self.is_complete.set(true);
+        held.iter().for_each(|&rank| self.signal(rank).notify_all());
+        !held.is_empty()
+    }
+
+    /// Lets those go on who poll in vain, unless nothing else has happened for long.
+    fn release(&self) -> bool {
+        let polling = self.in_state(State::Polls);
+        let mut clocks = false;
+        for &rank in &polling {
+            let reads = self.pages.clock_reads(rank);
+            self.with(rank, |own| clocks |= own.clock_reads.replace(reads) != reads);
+        }
+        // Who looks at a clock may be waiting for a time.
+        self.in_vain.set(if clocks { 0 } else { self.in_vain.get() + 1 });
+        if polling.is_empty() || self.in_vain.get() > IN_VAIN {
+            return false;
+        }
+        for rank in polling {
+            self.with(rank, |own| own.released.set(true));
+            self.signal(rank).notify_all();
+        }
+        true
+    }
+}
+
+fn died(rank: u32) -> Error {
+    Error::Program(format!(
+        "the process of rank {rank} ended before it had closed the network, as MPI_Finalize does; what it printed may say \
+         why"
+    ))
+}

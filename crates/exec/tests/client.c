@@ -1,0 +1,232 @@
+/* A program that speaks to the provider as libfabric does: its first argument says what it does. */
+
+#include "../client/fabric.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct fid_ep *ep;
+static struct fid_cq *cq;
+static uint64_t rank;
+
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "rank %d: line %d: %s\n", (int)rank, __LINE__, #what);                                     \
+            exit(3);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static void open_all(unsigned ranks) {
+    struct fi_provider *(*begin)(void);
+    *(void **)&begin = dlsym(RTLD_DEFAULT, "fi_prov_ini");
+    CHECK(begin);
+    struct fi_provider *provider = begin();
+    struct fi_info *info;
+    CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &info) == 0);
+    CHECK(info->ep_attr->type == FI_EP_RDM && info->domain_attr->cq_data_size == 4);
+    struct fi_info wrong = {.caps = FI_RMA}, *none;
+    CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &wrong, &none) == -ENODATA);
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_av *av;
+    CHECK(!provider->fabric(info->fabric_attr, &fabric, NULL));
+    CHECK(!fabric->ops->domain(fabric, info, &domain, NULL));
+    struct fi_cq_attr queue = {.format = FI_CQ_FORMAT_TAGGED};
+    struct fi_av_attr table = {.type = FI_AV_TABLE};
+    CHECK(!domain->ops->cq_open(domain, &queue, &cq, NULL) && !domain->ops->av_open(domain, &table, &av, NULL));
+    CHECK(!domain->ops->endpoint(domain, info, &ep, NULL));
+    CHECK(!ep->fid.ops->bind(&ep->fid, &av->fid, 0) && !ep->fid.ops->bind(&ep->fid, &cq->fid, FI_SEND | FI_RECV));
+    CHECK(!ep->fid.ops->control(&ep->fid, FI_ENABLE, NULL));
+    size_t bytes = sizeof rank;
+    CHECK(!ep->cm->getname(&ep->fid, &rank, &bytes) && bytes == 8 && rank < ranks);
+    for (uint64_t each = 0; each < ranks; each++) {
+        fi_addr_t number;
+        CHECK(av->ops->insert(av, &each, 1, &number, 0, NULL) == 1 && number == each);
+    }
+    uint64_t beyond = ranks;
+    CHECK(av->ops->insert(av, &beyond, 1, NULL, 0, NULL) == 0);
+}
+
+static struct fi_cq_tagged_entry next(void) {
+    struct fi_cq_tagged_entry entry;
+    for (;;) {
+        ssize_t read = cq->ops->read(cq, &entry, 1);
+        CHECK(read == 1 || read == -EAGAIN);
+        if (read == 1)
+            return entry;
+    }
+}
+
+static void close_all(void) {
+    CHECK(!ep->fid.ops->close(&ep->fid));
+}
+
+/* Rank 1 gets messages of many lengths from rank 0, and sends them back with each byte one more. */
+static void echo(void) {
+    static unsigned char out[70000], in[70000];
+    for (size_t bytes = 0; bytes < sizeof out; bytes = bytes * 3 + 1) {
+        for (size_t at = 0; at < bytes; at++)
+            out[at] = (unsigned char)(at * 7 + bytes);
+        if (rank == 0)
+            CHECK(!ep->tagged->senddata(ep, out, bytes, NULL, 0xabcd + bytes, 1, bytes, out));
+        CHECK(!ep->tagged->recv(ep, in, sizeof in, NULL, 1 - rank, bytes, 0, in));
+        for (int left = rank == 0 ? 2 : 1; left; left--) {
+            struct fi_cq_tagged_entry done = next();
+            if (done.op_context == out)
+                continue;
+            CHECK(done.op_context == in && done.len == bytes && done.tag == bytes && done.flags & FI_RECV);
+            CHECK(done.data == 0xabcd + bytes && done.flags & FI_REMOTE_CQ_DATA);
+        }
+        for (size_t at = 0; at < bytes; at++)
+            CHECK(in[at] == (unsigned char)(at * 7 + bytes + (rank == 0)));
+        if (rank == 1) {
+            for (size_t at = 0; at < bytes; at++)
+                in[at]++;
+            CHECK(!ep->tagged->senddata(ep, in, bytes, NULL, 0xabcd + bytes, 0, bytes, out));
+            CHECK(next().op_context == out);
+        }
+    }
+}
+
+/* Which receive takes which message: by source, by tag, by bits of a tag, in the order of receives; tagged and untagged apart. */
+static void match(void) {
+    static uint64_t in[5];
+    uint64_t words[] = {10, 11, 12, 13, 14};
+    if (rank == 0) {
+        CHECK(!ep->tagged->recv(ep, &in[0], 8, NULL, FI_ADDR_UNSPEC, 0x10, 0x0f, &in[0]));
+        CHECK(!ep->tagged->recv(ep, &in[1], 8, NULL, 2, 0, ~0ull, &in[1]));
+        CHECK(!ep->tagged->recv(ep, &in[2], 8, NULL, 1, 0, ~0ull, &in[2]));
+        CHECK(!ep->msg->recv(ep, &in[3], 8, NULL, FI_ADDR_UNSPEC, &in[3]));
+        for (int left = 4; left; left--) {
+            struct fi_cq_tagged_entry done;
+            fi_addr_t from;
+            while (cq->ops->readfrom(cq, &done, 1, &from) == -EAGAIN)
+                ;
+            CHECK(from == (done.op_context == &in[1] ? 2 : 1));
+        }
+        CHECK(in[0] == 11 && in[1] == 20 && in[2] == 12 && in[3] == 13);
+    } else if (rank == 1) {
+        usleep(10);
+        CHECK(!ep->tagged->inject(ep, &words[1], 8, 0, 0x17));
+        CHECK(!ep->tagged->inject(ep, &words[2], 8, 0, 0x15));
+        CHECK(!ep->msg->inject(ep, &words[3], 8, 0));
+    } else {
+        uint64_t word = 20;
+        usleep(20);
+        CHECK(!ep->tagged->inject(ep, &word, 8, 0, 0x27));
+    }
+}
+
+/* A message longer than its receive. */
+static void cut(void) {
+    char bytes[100] = "0123456789";
+    if (rank == 0) {
+        CHECK(!ep->tagged->inject(ep, bytes, 64, 1, 3));
+        return;
+    }
+    char in[8];
+    CHECK(!ep->tagged->recv(ep, in, sizeof in, NULL, 0, 3, 0, in));
+    struct fi_cq_tagged_entry none;
+    ssize_t read;
+    while ((read = cq->ops->read(cq, &none, 1)) == -EAGAIN)
+        ;
+    struct fi_cq_err_entry entry;
+    CHECK(read == -FI_EAVAIL && cq->ops->readerr(cq, &entry, 0) == 1);
+    CHECK(entry.err == 265 && entry.len == 8 && entry.olen == 56 && entry.op_context == in && !memcmp(in, "01234567", 8));
+}
+
+/* A buffer for many messages, until it is used up. */
+static void many(void) {
+    enum { MESSAGES = 40, BYTES = 100 };
+    static char in[4096], out[BYTES];
+    if (rank == 0) {
+        for (int i = 0; i < MESSAGES; i++) {
+            memset(out, i, BYTES);
+            CHECK(!ep->msg->send(ep, out, BYTES, NULL, 1, NULL));
+            next();
+        }
+        return;
+    }
+    size_t least = 512;
+    CHECK(!ep->ops->setopt(&ep->fid, 0, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
+    struct iovec part = {in, sizeof in};
+    struct fi_msg msg = {.msg_iov = &part, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
+    CHECK(!ep->msg->recvmsg(ep, &msg, FI_MULTI_RECV));
+    char *place = in;
+    for (int i = 0; i < MESSAGES; i++) {
+        struct fi_cq_tagged_entry done = next();
+        CHECK(done.buf == place && done.len == BYTES && place[0] == i && place[BYTES - 1] == i);
+        place += BYTES;
+        if (done.flags & FI_MULTI_RECV) {
+            CHECK(i < MESSAGES - 1);
+            place = in;
+            CHECK(!ep->msg->recvmsg(ep, &msg, FI_MULTI_RECV));
+        }
+    }
+}
+
+static uint64_t now_ns(clockid_t clock) {
+    struct timespec now;
+    CHECK(!clock_gettime(clock, &now));
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Clocks agree, cost what they cost, and go on by what is slept. */
+static void clocks(void) {
+    usleep(1);
+    uint64_t first = now_ns(CLOCK_MONOTONIC), second = now_ns(CLOCK_MONOTONIC);
+    CHECK(second - first == 25);
+    CHECK(now_ns(CLOCK_REALTIME) / 1000000000u == 1767225601u && time(NULL) == 1767225601);
+    uint64_t before = now_ns(CLOCK_MONOTONIC);
+    struct timespec span = {.tv_sec = 3600, .tv_nsec = 5};
+    CHECK(!nanosleep(&span, NULL));
+    CHECK(now_ns(CLOCK_MONOTONIC) - before == 3600000000005u + 25);
+    span.tv_nsec = 1000000000;
+    CHECK(nanosleep(&span, NULL) == -1 && errno == EINVAL);
+    while (now_ns(CLOCK_MONOTONIC) < before + 3600100000000u)
+        ;
+    if (rank == 0)
+        printf("%llu\n", (unsigned long long)now_ns(CLOCK_MONOTONIC));
+}
+
+int main(int count, char **words) {
+    CHECK(count > 2);
+    const char *what = words[1];
+    if (!strcmp(what, "nothing"))
+        return 0;
+    if (!strcmp(what, "fails"))
+        return 7;
+    open_all((unsigned)atoi(words[2]));
+    if (!strcmp(what, "echo"))
+        echo();
+    else if (!strcmp(what, "match"))
+        match();
+    else if (!strcmp(what, "cut"))
+        cut();
+    else if (!strcmp(what, "many"))
+        many();
+    else if (!strcmp(what, "clocks"))
+        clocks();
+    else if (!strcmp(what, "stuck")) {
+        char in[8];
+        CHECK(!ep->tagged->recv(ep, in, sizeof in, NULL, 1 - rank, 5 + rank, 0x100, in));
+        next();
+    } else if (!strcmp(what, "killed") && rank == 1) {
+        usleep(1);
+        raise(SIGKILL);
+    } else if (!strcmp(what, "leaves") && rank == 1) {
+        usleep(1);
+        return 0;
+    } else {
+        next();
+    }
+    close_all();
+    return 0;
+}

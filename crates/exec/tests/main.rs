@@ -1,0 +1,131 @@
+//! Programs in C that speak to the provider as libfabric does, on simulated hosts.
+#![cfg(target_os = "linux")]
+
+use nicety::{Environment, Error};
+use nicety_exec::{Report, Request, run};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The program, compiled.
+fn client() -> &'static str {
+    static CLIENT: OnceLock<String> = OnceLock::new();
+    CLIENT.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let (source, into) =
+            (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client.c"), folder.join("exec-client"));
+        let status = Command::new("cc")
+            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(&into)
+            .args([source, "-ldl"])
+            .status();
+        assert!(status.expect("a C compiler").success());
+        into.to_str().expect("a plain path").to_owned()
+    })
+}
+
+/// Runs it on so many hosts.
+fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
+    let text = format!(
+        r#"{{"program": ["{}", "{what}", "{ranks}"], "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
+            "folder": "{folder}", "to_stderr": true}}"#,
+        client()
+    );
+    run(&Request::from_json(&text).unwrap(), &Environment::default())
+}
+
+const CARDS: [&str; 5] = ["spin-discrete", "qnix", "apenet-v5", "nfp-4000", "ethernet-100g"];
+
+#[test]
+fn bytes_and_data_go_there_and_back_on_every_design() {
+    for nic in CARDS {
+        let report = runs(nic, "echo", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));
+        assert_eq!(report.status, 0, "{nic}");
+        // Lengths are 0, 1, 4, 13, ... below 70000.
+        let lengths: Vec<u64> = std::iter::successors(Some(0), |bytes| Some(bytes * 3 + 1))
+            .take_while(|bytes| *bytes < 70000)
+            .collect();
+        for rank in &report.ranks {
+            assert_eq!((rank.sends, rank.receives), (lengths.len() as u64, lengths.len() as u64), "{nic}");
+            assert_eq!(rank.sent_bytes, lengths.iter().sum::<u64>(), "{nic}");
+        }
+    }
+}
+
+#[test]
+fn receives_take_messages_by_source_and_bits_of_tags_on_every_design() {
+    for nic in CARDS {
+        let report = runs(nic, "match", 3).unwrap_or_else(|error| panic!("{nic}: {error}"));
+        assert_eq!(report.status, 0, "{nic}");
+    }
+}
+
+#[test]
+fn a_message_that_is_cut_is_an_error_of_its_receive() {
+    // The library of the flow processor has no such messages: they end its run.
+    for nic in CARDS.into_iter().filter(|nic| *nic != "nfp-4000") {
+        let report = runs(nic, "cut", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));
+        assert_eq!(report.status, 0, "{nic}");
+    }
+}
+
+#[test]
+fn a_buffer_takes_many_messages() {
+    assert_eq!(runs("spin-discrete", "many", 2).unwrap().status, 0);
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for what in ["echo", "many"] {
+        assert_eq!(runs("spin-discrete", what, 2).unwrap(), runs("spin-discrete", what, 2).unwrap());
+    }
+}
+
+#[test]
+fn clocks_are_those_of_the_simulation() {
+    let report = runs("spin-discrete", "clocks", 2).unwrap();
+    assert_eq!(report.status, 0);
+    for rank in report.ranks {
+        let (least, most) = (3600.1e9, 3600.1e9 + 1.0e4);
+        let finish: f64 = rank.finish_ns.ps as f64 / 1000.0;
+        assert!((least..most).contains(&finish), "{finish}");
+    }
+}
+
+#[test]
+fn who_waits_for_what_never_comes_is_named() {
+    let Err(Error::Deadlock(text)) = runs("spin-discrete", "stuck", 2) else { panic!() };
+    for part in [
+        "rank 0",
+        "a completion: it polls, and has posted a receive of 8 bytes from rank 1, tag 0x5 but for the bits 0x100",
+        "from rank 0, tag 0x6",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn a_process_that_ends_in_the_middle_ends_the_run() {
+    for what in ["killed", "leaves"] {
+        let Err(Error::Program(text)) = runs("spin-discrete", what, 2) else { panic!("{what}") };
+        assert!(
+            text.contains("rank 1: the process of rank 1 ended before it had closed the network"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_program_without_the_network_is_refused() {
+    for what in ["nothing", "fails"] {
+        let Err(Error::Input(text)) = runs("spin-discrete", what, 2) else { panic!("{what}") };
+        assert!(text.contains("no process of it has opened an endpoint of libfabric"), "{text}");
+    }
+    let wrong = Request::from_json(
+        r#"{"program": ["/nowhere"], "nic": "qnix", "launcher": "none", "folder": "/tmp", "ranks": 0}"#,
+    )
+    .unwrap();
+    let error = run(&wrong, &Environment::default()).unwrap_err();
+    assert_eq!(error, Error::Input("a program has 1 to 1024 processes, not 0".to_owned()));
+}

@@ -1,0 +1,178 @@
+"""Real programs on simulated hosts: each process of a program is one, in virtual time; see docs/guide/exec.md."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from os import fspath
+from pathlib import Path
+from typing import Literal, Unpack, cast
+
+from nicety import _native
+from nicety.build.cache import cache_dir, make_dir
+from nicety.errors import InputError
+from nicety.shared.checks import Place, one_of, whole
+from nicety.shared.options import request_text
+from nicety.shared.typed import checked
+from nicety.shared.types import ExecOptions, ExecReport
+from nicety.show.columns import align, fixed
+from nicety.show.tables import Table
+
+Launcher = Literal["auto", "mpich", "openmpi", "none"]
+"""What starts the processes of a program."""
+
+_MOST_RANKS = 1024
+LAUNCHERS = ("auto", "mpich", "openmpi", "none")
+
+
+@checked
+def run_processes(
+    program: Sequence[Place],
+    *,
+    ranks: int = 1,
+    launcher: Launcher = "auto",
+    to_stderr: bool = False,
+    **given: Unpack[ExecOptions],
+) -> ExecReport:
+    """Run a program whose processes are the programs of simulated hosts.
+
+    Args:
+        program: the program, and its arguments.
+        ranks: how many processes of it run, 1 to 1024.
+        launcher: `mpich` and `openmpi` are the `mpiexec` of each, `none` starts processes one by one, without MPI, and
+            `auto` is what the `mpiexec` beside the program is, on the path, or beside Python.
+        to_stderr: what processes print goes to stderr.
+        given: as `ExecOptions` says.
+
+    Raises:
+        InputError: the program, its launcher, or the card cannot be used, or the program never uses the network.
+        Deadlock: its processes wait for each other; the error says for what.
+        RunError: a process ended in the middle, or a limit of the card was reached.
+    """
+    if launcher not in LAUNCHERS:
+        raise InputError(f"launcher is {one_of(LAUNCHERS)}, not {launcher}")
+    ranks = whole(ranks, "ranks", _MOST_RANKS, 1)
+    words = [fspath(word) for word in program]
+    path = _program(words)
+    kind, mpiexec = _launcher(launcher, path, ranks)
+    folder = make_dir(cache_dir() / "exec" / _native.version())
+    request = request_text(
+        ExecOptions,
+        given,
+        program=[fspath(path), *words[1:]],
+        ranks=ranks,
+        launcher=kind,
+        mpiexec=mpiexec,
+        to_stderr=to_stderr,
+        folder=fspath(folder),
+    )
+    report = json.loads(_native.exec_run(request))
+    report["program"] = words
+    return cast(ExecReport, report)
+
+
+def processes_table(report: ExecReport) -> Table:
+    """What each process did, as a table."""
+    rows = report["ranks"]
+    return Table(
+        [
+            ("rank", [row["rank"] for row in rows]),
+            ("finish_ns", [row["finish_ns"] for row in rows]),
+            ("sends", [row["sends"] for row in rows]),
+            ("sent_bytes", [row["sent_bytes"] for row in rows]),
+            ("receives", [row["receives"] for row in rows]),
+            ("calls", [row["calls"] for row in rows]),
+        ]
+    )
+
+
+def processes_text(report: ExecReport) -> str:
+    """What each process did, aligned."""
+    of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
+    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {report['compute']}\n\n"
+    titles = ["Rank", "finish (µs)", "sent", "bytes", "received", "calls"]
+    rows = [
+        [
+            str(row["rank"]),
+            fixed(row["finish_ns"] / 1000, 3),
+            *map(str, (row["sends"], row["sent_bytes"], row["receives"], row["calls"])),
+        ]
+        for row in report["ranks"]
+    ]
+    return head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
+
+
+def _program(words: Sequence[str]) -> Path:
+    """The program's file."""
+    if not words:
+        raise InputError("no program; name one behind --, as in nicety exec -n 2 --nic spin-discrete -- ./program")
+    found = shutil.which(words[0])
+    if found is None:
+        raise InputError(f"{words[0]}: no such program; name a file that can be executed, or one on the path")
+    path = Path(found).absolute()
+    try:
+        with path.open("rb") as file:
+            _check_format(path, file.read(4096))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    return path
+
+
+_MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
+_INTERPRETER = 3
+"""The segment of a program that names what links it."""
+
+
+def _check_format(path: Path, head: bytes) -> None:
+    """Check that a program can take a library: what is no ELF file is a script."""
+    if head[:4] != b"\x7fELF":
+        return
+    with Path(sys.executable).resolve().open("rb") as file:
+        own = file.read(64)
+    machine, its = (struct.unpack_from("<H", each, 18)[0] for each in (own, head))
+    if own[4] != head[4] or machine != its:
+        raise InputError(
+            f"{path}: it is for {_MACHINES.get(its, f'machine {its}')}, and this machine is "
+            f"{_MACHINES.get(machine, f'machine {machine}')}; compile it for this one"
+        )
+    start, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+    kinds = [
+        struct.unpack_from("<I", head, at)[0]
+        for at in range(start, start + size * count, size)
+        if size and at + 4 <= len(head)
+    ]
+    if _INTERPRETER not in kinds:
+        raise InputError(f"{path}: it is linked statically, and takes no library; link it dynamically")
+
+
+def _launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
+    """The kind of a launcher, and its file."""
+    if launcher == "none":
+        return "none", ""
+    beside = [program.parent / "mpiexec", *([Path(path)] if (path := shutil.which("mpiexec")) else [])]
+    places = [*beside, Path(sys.executable).parent / "mpiexec"]
+    for place in places:
+        kind = _kind(place) if place.exists() else None
+        if kind is not None and launcher in ("auto", kind):
+            return kind, fspath(place)
+    if launcher == "auto" and ranks == 1:
+        return "none", ""
+    wanted = "mpiexec" if launcher == "auto" else f"mpiexec of {launcher}"
+    raise InputError(
+        f"there is no {wanted} beside {program} or on the path; pip install mpich, or start the processes without one "
+        "by --launcher none"
+    )
+
+
+def _kind(mpiexec: Path) -> str | None:
+    """Which MPI's it is."""
+    try:
+        done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    text = done.stdout + done.stderr
+    return "mpich" if "HYDRA" in text else "openmpi" if "Open MPI" in text or "OpenRTE" in text else None

@@ -1,0 +1,167 @@
+"""Real MPI programs on simulated hosts."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety
+
+pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+
+NICETY = [sys.executable, "-m", "nicety"]
+HEAD = "from mpi4py import MPI\nimport numpy\nworld = MPI.COMM_WORLD\nrank, ranks = world.rank, world.size\n"
+
+
+def run(folder: Path, program: str, *options: str, ranks: int = 2, nic: str = "spin-discrete") -> tuple[int, str, str]:
+    """Status, stdout and stderr of a Python program on simulated hosts."""
+    (folder / "program.py").write_text(HEAD + program)
+    command = [*NICETY, "exec", "-n", str(ranks), "--nic", nic, *options, "--", sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def report(folder: Path, program: str, *options: str, **more: Any) -> dict[str, Any]:
+    status, out, err = run(folder, program, "--json", *options, **more)
+    assert status == 0, err
+    return json.loads(out)
+
+
+PING = """
+ball = numpy.zeros(8, dtype="b")
+world.Barrier()
+start = MPI.Wtime()
+for _ in range(10):
+    if rank == 0:
+        world.Send(ball, 1)
+        world.Recv(ball, 1)
+    else:
+        world.Recv(ball, 0)
+        world.Send(ball, 0)
+if rank == 0:
+    print("half", round((MPI.Wtime() - start) / 20 * 1e9, 1))
+"""
+
+
+def test_latency_is_the_cards(tmp_path: Path) -> None:
+    status, out, err = run(tmp_path, PING)
+    assert status == 0, err
+    found = re.search(r"half (\S+)", out)
+    assert found
+    model = nicety.run_benchmark("latency", nics=["spin-discrete"], modes=["rdma"], sizes=[8])
+    # A read of the clock, and what a poll adds at most.
+    assert 0 <= float(found[1]) - model["rows"][0]["latency_ns"] < 25 + 25
+
+
+@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g"])
+def test_collectives_move_the_right_bytes(tmp_path: Path, nic: str) -> None:
+    program = """
+mine = numpy.arange(ranks * 300, dtype="i") + 1000 * rank
+theirs = numpy.zeros_like(mine)
+world.Alltoall(mine, theirs)
+for other in range(ranks):
+    part = theirs[300 * other : 300 * other + 300]
+    assert (part == numpy.arange(300) + 300 * rank + 1000 * other).all()
+assert world.allreduce(rank + 1) == ranks * (ranks + 1) // 2
+long = numpy.full(200_000, rank, dtype="b")
+world.Bcast(long, root=ranks - 1)
+assert (long == ranks - 1).all()
+assert world.gather(str(rank) * 50) == ([str(each) * 50 for each in range(ranks)] if rank == 0 else None)
+"""
+    made = report(tmp_path, program, ranks=4, nic=nic)
+    assert [row["rank"] for row in made["ranks"]] == [0, 1, 2, 3]
+    assert sum(row["sends"] for row in made["ranks"]) == sum(row["receives"] for row in made["ranks"])
+
+
+def test_two_runs_are_alike(tmp_path: Path) -> None:
+    assert report(tmp_path, PING) == report(tmp_path, PING)
+
+
+def test_wildcards_probes_and_order(tmp_path: Path) -> None:
+    program = """
+status = MPI.Status()
+if rank == 0:
+    for _ in range(2 * (ranks - 1)):
+        got = world.recv(source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=status)
+        assert got == (status.source, status.tag)
+else:
+    world.send((rank, 5), 0, tag=5)
+    world.send((rank, 6), 0, tag=6)
+"""
+    assert report(tmp_path, program, ranks=3)["status"] == 0
+
+
+def test_a_deadlock_names_what_is_waited_for(tmp_path: Path) -> None:
+    status, _, err = run(tmp_path, "world.Recv(numpy.zeros(4, dtype='b'), 1 - rank, tag=7)\n")
+    assert status == 1
+    assert "a receive of 4 bytes from rank 1" in err
+    assert "Traceback" not in err
+
+
+def test_a_status_of_the_program_is_the_commands(tmp_path: Path) -> None:
+    status, _, err = run(tmp_path, "world.Barrier()\nMPI.Finalize()\nimport os\nos._exit(9)\n")
+    assert status == 9, err
+
+
+def test_a_process_that_dies_leaves_nothing(tmp_path: Path) -> None:
+    program = "import os, signal\nworld.Barrier()\nif rank: os.kill(os.getpid(), signal.SIGKILL)\nworld.Barrier()\n"
+    status, _, err = run(tmp_path, program)
+    assert status == 1
+    assert "the process of rank 1 ended before it had closed the network" in err
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in listed
+
+
+def test_time_is_none_measured_or_slept(tmp_path: Path) -> None:
+    program = """
+import time
+before = MPI.Wtime()
+time.sleep(2)
+assert 2 <= MPI.Wtime() - before < 2.5
+sum(range(3_000_000))
+world.Barrier()
+"""
+    plain = report(tmp_path, program)["max_finish_ns"]
+    measured = report(tmp_path, program, "--compute", "measured")["max_finish_ns"]
+    assert 2e9 < plain < 2.01e9
+    assert plain + 1e7 < measured
+
+
+def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+    static = tmp_path / "static"
+    (tmp_path / "static.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run([shutil.which("cc") or "cc", "-static", "-o", static, tmp_path / "static.c"], check=True)
+    other = tmp_path / "other"
+    head = bytearray(Path(sys.executable).resolve().read_bytes()[:64])
+    head[18] = 40
+    other.write_bytes(head)
+    other.chmod(0o755)
+    for words, expected in [
+        (["./nowhere"], "./nowhere: no such program"),
+        ([str(static)], "linked statically"),
+        ([str(other)], "it is for ARM"),
+        (["true"], "no process of it has opened an endpoint of libfabric"),
+    ]:
+        command = [*NICETY, "exec", "-n", "2", "--nic", "qnix", "--launcher", "none", "--", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 2, done.stderr
+        assert expected in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_run_in_python(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(HEAD + "world.Barrier()\n")
+    made = nicety.run_processes([sys.executable, tmp_path / "program.py"], ranks=2, nic="spin-discrete", to_stderr=True)
+    assert made["status"] == 0
+    assert len(made["ranks"]) == 2
+    with pytest.raises(nicety.InputError, match='compute "fast": it is none, measured, or a factor'):
+        nicety.run_processes([sys.executable], nic="spin-discrete", compute="fast", launcher="none")
+    assert not list(Path("/dev/shm").glob("*nicety*"))
