@@ -55,6 +55,10 @@ pub struct Request {
     #[serde(default = "clock_cost")]
     #[schemars(extend("metavar" = "TIME"))]
     pub poll_cost: String,
+    /// Looks at empty queues, by all processes and with nothing else between, after which they are taken to wait for each other.
+    #[serde(default = "patience")]
+    #[schemars(range(min = 1))]
+    pub patience: u64,
     /// Whether what processes print goes to the standard error stream.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
@@ -73,6 +77,11 @@ const fn one() -> u32 {
 
 fn none() -> String {
     "none".to_owned()
+}
+
+/// Some seconds.
+const fn patience() -> u64 {
+    100_000
 }
 
 fn clock_cost() -> String {
@@ -197,7 +206,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         to_stderr: request.to_stderr,
     };
     let processes = Processes::start(&program, &pages)?;
-    let turns = Rc::new(Turns::new(pages, processes, environment.interrupt.clone()));
+    let turns = Rc::new(Turns::new(pages, processes, request.patience, environment.interrupt.clone()));
     let programs: Vec<_> = (0..request.ranks)
         .map(|rank| {
             let program = crate::rank::Program::new(cluster.host(rank), &turns, poll);

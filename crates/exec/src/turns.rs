@@ -24,9 +24,6 @@ const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_FIRST: Duration = Duration::from_secs(1);
 /// How long processes have to take part.
 const START: Duration = Duration::from_secs(30);
-/// Polls in vain of all processes, without anything else, after which they are taken to be stuck.
-const IN_VAIN: u64 = 2000;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It runs, or the simulation carries out its call.
@@ -65,21 +62,28 @@ pub(crate) struct Turns {
     /// The data of messages with some that no receive has brought yet, by sender, receiver and tag, in their order: a card that tells of an
     /// early message tells of its header, and this is in front of its bytes.
     data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<u32>>>,
-    /// Rounds of polls in vain.
+    /// Rounds of polls in vain, and how many are borne: a program that makes progress on its own looks at its queue in between, too.
     in_vain: Cell<u64>,
+    patience: u64,
     /// Whether all have taken part.
     is_complete: Cell<bool>,
     interrupt: Option<Arc<AtomicBool>>,
 }
 
 impl Turns {
-    pub(crate) fn new(pages: Pages, processes: Processes, interrupt: Option<Arc<AtomicBool>>) -> Turns {
+    pub(crate) fn new(
+        pages: Pages,
+        processes: Processes,
+        patience: u64,
+        interrupt: Option<Arc<AtomicBool>>,
+    ) -> Turns {
         Turns {
             pages,
             processes,
             ranks: RefCell::default(),
             data: RefCell::default(),
             in_vain: Cell::new(0),
+            patience,
             is_complete: Cell::new(false),
             interrupt,
         }
@@ -304,7 +308,7 @@ impl Turns {
         }
         // Who looks at a clock may be waiting for a time.
         self.in_vain.set(if clocks { 0 } else { self.in_vain.get() + 1 });
-        if polling.is_empty() || self.in_vain.get() > IN_VAIN {
+        if polling.is_empty() || self.in_vain.get() > self.patience {
             return false;
         }
         for rank in polling {

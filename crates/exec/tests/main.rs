@@ -29,7 +29,7 @@ fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
     let text = format!(
         r#"{{"program": ["{}", "{what}", "{ranks}"], "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
-            "folder": "{folder}", "to_stderr": true}}"#,
+            "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#,
         client()
     );
     run(&Request::from_json(&text).unwrap(), &Environment::default())

@@ -2472,6 +2472,8 @@ class ExecOptions(NetworkOptions, total=False):
         clock_cost: What it costs to read a clock.
         compute: What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
+        patience: Looks at empty queues, by all processes and with nothing else between, after which they are taken to
+            wait for each other.
         poll_cost: What it costs to look at an empty completion queue.
     """
 
@@ -2479,6 +2481,7 @@ class ExecOptions(NetworkOptions, total=False):
     clock_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
     compute: Annotated[str | None, Option(default="none", metavar="none|measured|SCALE")]
     overrides: Annotated[Overrides | None, Option()]
+    patience: Annotated[int | None, Option(default=100000, least=1)]
     poll_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
 
 
