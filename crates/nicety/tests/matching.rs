@@ -194,7 +194,7 @@ fn tags() -> impl Strategy<Value = Tags> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(16 * ProptestConfig::default().cases / 256))]
 
     /// On each card as by a plain list, whatever comes first.
     #[test]
