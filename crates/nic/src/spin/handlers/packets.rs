@@ -204,10 +204,13 @@ impl Card {
 
     /// The end of a handler on a core: the scheduler learns of it, and then its result takes effect.
     pub(in crate::spin) async fn feed_back(self: Rc<Card>, running: Running, run: Run, ended: Ended) {
-        let Running { thread, mut path, commands, attachment, .. } = running;
+        let Running { thread, mut path, issued, attachment, .. } = running;
         let core = thread.core;
-        commands.all_done().await;
-        let left = commands.arriving.take();
+        let mut left = Vec::new();
+        if let Some(issued) = &issued {
+            issued.all_done().await;
+            left = issued.arriving.take();
+        }
         let ended = match self.bytes_left(left, &attachment) {
             Err(bytes) if matches!(ended, Ended::Returned(_)) => Ended::Stopped(phantom_memory(bytes)),
             _ => ended,

@@ -85,7 +85,7 @@ impl Card {
             shared_accesses: 0,
             memory_waits: 0,
             fetch_waits: 0,
-            commands: Rc::new(Issued::new(&self.sim)),
+            issued: self.spec.hpu.pspin.map(|_| Rc::new(Issued::new(&self.sim))),
         };
         let started = running.edges.at(0);
         let (entry, arguments) = self.arguments(&mut run, &mut running);

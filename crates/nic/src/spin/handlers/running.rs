@@ -86,6 +86,11 @@ pub(in crate::spin) fn fill<'a>(
 }
 
 impl Running {
+    /// The commands of a handler written for PsPIN.
+    pub(in crate::spin) fn commands(&self) -> &Rc<Issued> {
+        self.issued.as_ref().expect("only handlers written for PsPIN have a command unit")
+    }
+
     pub(in crate::spin) fn application(&self) -> &Rc<Application> {
         self.attachment.application()
     }
@@ -128,8 +133,8 @@ pub(in crate::spin) struct Running {
     /// Its accesses to contended levels, and the cycles that they waited.
     pub(in crate::spin) shared_accesses: u64,
     pub(in crate::spin) memory_waits: u64,
-    /// Its commands to the command unit.
-    pub(in crate::spin) commands: Rc<Issued>,
+    /// Its commands to the command unit, of a handler written for PsPIN.
+    pub(in crate::spin) issued: Option<Rc<Issued>>,
     /// The cycles that it waited for its code.
     pub(in crate::spin) fetch_waits: u64,
 }

@@ -76,18 +76,18 @@ impl Card {
             (register::ERROR, _) => {}
             (register::ISSUE, None) => return self.issue(running).await.map(|place| Some(place as u32)),
             (register::WAIT, Some(handle)) => {
-                if thread.commands.is_done(handle).is_none() {
+                if thread.commands().is_done(handle).is_none() {
                     return Err(refused(
                         "spin_cmd_wait",
                         "there is no such handle; wait for one that a command has given",
                     ));
                 }
-                thread.commands.wait(handle).await;
+                thread.commands().wait(handle).await;
                 self.bytes_arrive(running)?;
             }
-            (register::TEST, Some(handle)) => thread.commands.tested.set(handle),
+            (register::TEST, Some(handle)) => thread.commands().tested.set(handle),
             (register::TEST, None) => {
-                let Some(done) = thread.commands.is_done(thread.commands.tested.get()) else {
+                let Some(done) = thread.commands().is_done(thread.commands().tested.get()) else {
                     return Err(refused(
                         "spin_cmd_test",
                         "there is no such handle; test one that a command has given",
@@ -114,7 +114,7 @@ impl Card {
 
     /// Bytes that have come from the host are written to the handler's memory.
     fn bytes_arrive(&self, running: &mut Running) -> Result<(), Stop> {
-        let arriving = running.commands.arriving.take();
+        let arriving = running.commands().arriving.take();
         for Arriving { local, bytes } in arriving {
             let len = bytes.len();
             let bytes = bytes.into_buffer().map_err(|_| Stop::PhantomMemory { len })?;
@@ -194,7 +194,7 @@ impl Card {
             ..Header::put(self.node, target, header.pt, header.match_bits, length.into())
         };
         let (place, card, path) = self.begin_command(running).await;
-        let (thread, commands, spec) = (running.thread.clone(), running.commands.clone(), *spec);
+        let (thread, commands, spec) = (running.thread.clone(), running.commands().clone(), *spec);
         self.sim.spawn(async move {
             let slot = card.staging.acquire(1).await;
             let sent = card.scheduler.send(u64::from(length).div_ceil(spec.beat), spec.send);
@@ -203,15 +203,15 @@ impl Card {
             path.advance(stages::COMMAND, card.sim.now());
             let by = Starter::Handler(of);
             card.send_from_card(header, payload, None, Some(slot), path, by);
-            thread.commands.done(place, &commands);
+            thread.commands().done(place, &commands);
         });
         Ok(place)
     }
 
     /// Takes a place for a command.
     async fn begin_command(self: &Rc<Card>, running: &mut Running) -> (usize, Rc<Card>, Path) {
-        let (thread, commands) = (running.thread.clone(), running.commands.clone());
-        let place = thread.commands.take(&commands).await;
+        let (thread, commands) = (running.thread.clone(), running.commands().clone());
+        let place = thread.commands().take(&commands).await;
         running.path.advance(stages::HANDLER, self.sim.now());
         (place, self.clone(), running.path.clone())
     }
@@ -257,7 +257,7 @@ impl Card {
             running.with_space(|space| space.write(local, length).map(|_| ()))?;
         }
         let (place, card, path) = self.begin_command(running).await;
-        let (thread, commands) = (running.thread.clone(), running.commands.clone());
+        let (thread, commands) = (running.thread.clone(), running.commands().clone());
         let message = running.message;
         let ready = self.after(spec.from_host);
         let counter = event.then(|| self.entry_of(running).ct).flatten();
@@ -273,7 +273,7 @@ impl Card {
                 commands.arriving.borrow_mut().push(Arriving { local, bytes });
                 path = landed;
             }
-            card.command_done(&thread.commands, place, &commands, counter, path);
+            card.command_done(thread.commands(), place, &commands, counter, path);
         });
         Ok(place)
     }
@@ -288,7 +288,7 @@ impl Card {
         event: bool,
     ) -> Result<usize, Stop> {
         let (place, card, path) = self.begin_command(running).await;
-        let (thread, commands) = (running.thread.clone(), running.commands.clone());
+        let (thread, commands) = (running.thread.clone(), running.commands().clone());
         let message = running.message;
         let ready = self.after(spec.to_host);
         let counter = event.then(|| self.entry_of(running).ct).flatten();
@@ -303,7 +303,7 @@ impl Card {
                 card.sim.until(handover.landed).await;
                 path.advance(Stage::DEPOSIT, card.sim.now());
             }
-            card.command_done(&thread.commands, place, &commands, counter, path);
+            card.command_done(thread.commands(), place, &commands, counter, path);
         });
         Ok(place)
     }

@@ -46,7 +46,7 @@ pub(in crate::spin) struct Thread {
     pub(in crate::spin) state: RefCell<ThreadState>,
     pub(in crate::spin) transfers: Transfers,
     /// Commands of handlers written for PsPIN.
-    pub(in crate::spin) commands: CommandUnit,
+    commands: Option<CommandUnit>,
     /// The run assigned to it.
     assigned: RefCell<Option<Run>>,
     /// Whether it has no handler, running or parked.
@@ -66,13 +66,18 @@ impl Thread {
                 stack_of: ApplicationId::default(),
                 hardware: spec.pspin.map(|_| Box::new(Hardware::new(core, spec))),
             }),
-            commands: CommandUnit::new(sim, spec.dma_handles),
+            commands: spec.pspin.map(|_| CommandUnit::new(sim, spec.dma_handles)),
             transfers: Transfers::new(sim, spec.dma_handles),
             assigned: RefCell::default(),
             free: Cell::new(true),
             parked: Cell::new(false),
             wake: Signal::new(sim),
         })
+    }
+
+    /// The command unit of a core that runs handlers written for PsPIN.
+    pub(in crate::spin) fn commands(&self) -> &CommandUnit {
+        self.commands.as_ref().expect("only cores for handlers written for PsPIN have a command unit")
     }
 
     /// Waits for the next run.
