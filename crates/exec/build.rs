@@ -3,8 +3,16 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 6] =
-    ["process.c", "clock.c", "addresses.c", "completions.c", "messages.c", "provider.c"];
+const SOURCES: [&str; 8] = [
+    "process.c",
+    "clock.c",
+    "addresses.c",
+    "completions.c",
+    "messages.c",
+    "provider.c",
+    "portals.c",
+    "portals_data.c",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=client");
@@ -24,7 +32,9 @@ fn main() {
         .try_get_compiler()
         .expect("a C compiler, as Rust needs one to link")
         .to_command();
-    compiler.arg("-shared").arg("-o").arg(&into);
+    // Under this name programs that link libportals find the library that is loaded into them already. Angle brackets of its
+    // headers mean this folder, as they mean the installed one for users.
+    compiler.args(["-shared", "-Wl,-soname,libportals.so", "-Iclient", "-o"]).arg(&into);
     compiler.args(SOURCES.iter().map(|source| format!("client/{source}")));
     compiler.args(["-ldl", "-lpthread"]);
     let status = compiler.status().expect("the C compiler runs");

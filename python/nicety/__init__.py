@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nicety.bench.sockets import bench_request_response, bench_stream
     from nicety.bench.torus import bench_torus
     from nicety.build.compiler import Compiled, compile_handlers
+    from nicety.build.hosts import compile_host, host_flags
     from nicety.build.sources import Handlers, Processes
     from nicety.cli.sweep.driver import sweep_study
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut
@@ -152,6 +153,7 @@ __all__ = [
     "check_line_rate",
     "compare_schedule",
     "compile_handlers",
+    "compile_host",
     "convert_schedule",
     "count_sources",
     "generate_schedule",
@@ -240,6 +242,7 @@ _HOMES = {
     "check_line_rate": "nicety.bench.line_rate",
     "compare_schedule": "nicety.goal",
     "compile_handlers": "nicety.build.compiler",
+    "compile_host": "nicety.build.hosts",
     "convert_schedule": "nicety.goal",
     "count_sources": "nicety.apps.cardinality",
     "generate_schedule": "nicety.goal",

@@ -43,7 +43,7 @@ pub(crate) struct Program<'p> {
 }
 
 /// Puts the library into a folder, if it is not there yet.
-fn install(folder: &Path) -> io::Result<PathBuf> {
+pub(crate) fn install(folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join("libnicety-fi.so");
     if fs::read(&path).is_ok_and(|there| there == LIBRARY) {
         return Ok(path);

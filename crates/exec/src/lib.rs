@@ -7,15 +7,21 @@
 //! - `protocol.rs`, `pages.rs`: what processes and the simulation share;
 //! - `memory.rs`: the memory of a process, where the bytes of messages are;
 //! - `launch.rs`: how processes are started and end;
+//! - `installed.rs`: what programs with Portals are compiled with;
 //! - `turns.rs`: which of them runs, and when time goes on;
-//! - `rank.rs`: the calls of a process, carried out by a host and its card.
+//! - `rank.rs`: the calls of a process, carried out by a host and its card;
+//! - `portals`: those of them that are of Portals 4.
 
+#[cfg(target_os = "linux")]
+mod installed;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
 mod pages;
+#[cfg(target_os = "linux")]
+mod portals;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
@@ -25,4 +31,15 @@ mod turns;
 
 mod requests;
 
+#[cfg(target_os = "linux")]
+pub use installed::install_for_programs;
 pub use requests::{Launcher, Rank, Report, Request, run, schemas};
+
+/// Puts what programs with Portals are compiled with into a folder.
+///
+/// # Errors
+/// This is not Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn install_for_programs(_: &std::path::Path) -> Result<(), nicety::Error> {
+    Err(nicety::Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
+}

@@ -1,12 +1,13 @@
 //! The pages that processes and the simulator share.
 
 use crate::protocol::{ANY, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, Slot, VERSION, turn};
+use crate::portals::{REASON, WORDS};
 use nicety::Error;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How processes are timed.
@@ -136,6 +137,36 @@ impl Pages {
         }
         slot.turn.store(turn::RUN, Ordering::Release);
         wake(&slot.turn);
+    }
+
+    /// The words at the end of a rank's page, which calls of Portals have.
+    fn end(&self, rank: u32) -> NonNull<[AtomicU64; WORDS]> {
+        assert!(rank < self.ranks);
+        // SAFETY: the mapping goes on to the end of the rank's page.
+        unsafe { self.start.add(PAGE * (rank as usize + 2) - 8 * WORDS).cast() }
+    }
+
+    pub(crate) fn words(&self, rank: u32) -> [u64; WORDS] {
+        // SAFETY: aligned, and within the mapping; any bytes are numbers.
+        let words = unsafe { self.end(rank).as_ref() };
+        std::array::from_fn(|at| words[at].load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_words(&self, rank: u32, values: &[u64; WORDS]) {
+        // SAFETY: as above.
+        let words = unsafe { self.end(rank).as_ref() };
+        words.iter().zip(values).for_each(|(word, value)| word.store(*value, Ordering::Relaxed));
+    }
+
+    /// Says why a call is refused.
+    pub(crate) fn set_reason(&self, rank: u32, why: &str) {
+        let why = &why.as_bytes()[..why.len().min(REASON - 1)];
+        // SAFETY: the text lies before the words, in the rank's page, and the process waits for its turn.
+        unsafe {
+            let text = self.end(rank).cast::<u8>().sub(REASON);
+            text.copy_from_nonoverlapping(NonNull::from(why).cast(), why.len());
+            text.add(why.len()).write(0);
+        }
     }
 
     /// The number of times that processes have rung.

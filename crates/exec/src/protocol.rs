@@ -1,5 +1,6 @@
 //! What a process and the simulator share, in Rust: the layout of `client/protocol.h`, which says what it means.
 
+use crate::portals::op;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
@@ -122,11 +123,22 @@ pub(crate) enum Call {
     },
     Back,
     End,
+    /// Of Portals: its operation.
+    Portals(u32),
     /// None of these: the process has another version of the library, or has written over it.
     Unknown(u32),
 }
 
 impl Call {
+    /// Whether it looks for something that may not be there.
+    pub(crate) const fn is_look(&self) -> bool {
+        match self {
+            Call::Poll { .. } => true,
+            Call::Portals(op) => op::is_look(*op),
+            _ => false,
+        }
+    }
+
     /// The call of this number.
     pub(crate) fn of(number: u32, flags: u32, args: [u64; 8]) -> Call {
         let [a, b, c, d, e, f, g, _] = args;
@@ -142,6 +154,7 @@ impl Call {
             7 => Call::Sleep { ps: a },
             8 => Call::Back,
             9 => Call::End,
+            32 => Call::Portals(flags),
             other => Call::Unknown(other),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::memory;
 use crate::pages::rank_or_any;
+use crate::portals::{Interface, op};
 use crate::protocol::{ANY, Call, Completion, MOST_COMPLETIONS, Receive, Send, done, flag};
 use crate::turns::{Next, Turns};
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tags, Tasks, Time};
@@ -49,6 +50,9 @@ pub(crate) struct Program {
     numbers: Cell<u64>,
     failed: RefCell<Option<Error>>,
     counts: RefCell<Counts>,
+    portals: Interface,
+    /// Whether the process waits for the end of the run.
+    waits_for_end: Cell<bool>,
 }
 
 /// A buffer of a process for many messages.
@@ -74,11 +78,28 @@ impl Program {
             numbers: Cell::new(0),
             failed: RefCell::default(),
             counts: RefCell::default(),
+            portals: Interface::new(host, turns, poll, POLLS),
+            waits_for_end: Cell::new(false),
         })
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        self.counts.borrow().clone()
+        let (counts, moved) = (self.counts.borrow().clone(), self.portals.moved());
+        Counts {
+            sends: counts.sends + moved.operations,
+            bytes: counts.bytes + moved.bytes,
+            // Of messages of MPI the card has matched each, too.
+            receives: counts.receives.max(moved.matched),
+            ..counts
+        }
+    }
+
+    /// The run is over: a process that has waited for that ends. An error where the card could not reach its memory.
+    pub(crate) fn over(&self) -> Result<(), Error> {
+        if self.waits_for_end.take() {
+            self.turns.reply(self.rank, self.host.now().ps(), 0, &[]);
+        }
+        self.portals.missed().map_or(Ok(()), Err)
     }
 
     /// Runs until the process closes the network.
@@ -125,7 +146,7 @@ impl Program {
                 self.host.compute(Duration::from_ps(owed)).await;
                 owed = 0;
             }
-            if !matches!(call, Call::Poll { .. }) {
+            if !call.is_look() {
                 polls = 0;
             }
             let mut completions = Vec::new();
@@ -153,6 +174,7 @@ impl Program {
                     self.host.pause(Duration::from_ps(ps)).await;
                     0
                 }
+                Call::Portals(op) => self.portals.call(op).await?,
                 Call::Back | Call::End => 0,
                 Call::Unknown(number) => {
                     return Err(Error::Program(format!(
@@ -163,6 +185,11 @@ impl Program {
             };
             if let Some(error) = self.failed.borrow_mut().take() {
                 return Err(error);
+            }
+            if call == Call::Portals(op::FINI) {
+                // Its memory is there until no message can come any more.
+                self.waits_for_end.set(true);
+                return Ok(());
             }
             self.turns.reply(self.rank, self.host.now().ps(), result, &completions);
             if call == Call::End {

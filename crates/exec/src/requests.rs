@@ -216,6 +216,9 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         })
         .collect();
     let outcome = cluster.run_with(&mut || turns.idle());
+    // Memory that a card could not reach explains what its process then waited for.
+    let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
+    let outcome = reached.into_iter().collect::<Result<(), Error>>().and(outcome);
     let status = match &outcome {
         Ok(_) => turns.status()?,
         Err(_) => {

@@ -8,7 +8,7 @@ use crate::launch::Processes;
 use crate::pages::Pages;
 use crate::protocol::{Call, Completion, turn};
 use nicety::{Error, Host};
-use nicety_kernel::{Signal, describe};
+use nicety_kernel::{Either, Signal, describe};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::process::ExitStatusExt;
@@ -114,7 +114,7 @@ impl Turns {
             match self.pages.turn(rank) {
                 turn::CALL => {
                     let (call, spent) = self.pages.call(rank);
-                    if !matches!(call, Call::Poll { .. }) {
+                    if !call.is_look() {
                         self.in_vain.set(0);
                     }
                     return Ok(Next::Call(call, spent));
@@ -195,6 +195,17 @@ impl Turns {
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
+    /// As [`Turns::polls`], for what ends when something has come.
+    pub(crate) async fn polls_for(&self, rank: u32, what: impl Fn() -> String, comes: impl Future) {
+        let (signal, _) = self.enter(rank, State::Polls, "");
+        self.with(rank, |own| own.released.set(false));
+        let released = signal.wait_until(|| self.with(rank, |own| own.released.get()));
+        if matches!(nicety_kernel::race(comes, describe(what, released)).await, Either::Left(_)) {
+            self.in_vain.set(0);
+        }
+        self.with(rank, |own| own.state.set(State::Taken));
+    }
+
     /// Something has come for a process.
     pub(crate) fn notify(&self, rank: u32) {
         self.in_vain.set(0);
@@ -238,7 +249,7 @@ impl Turns {
         let who = if missing.len() as u32 == self.pages.ranks() { who } else { format!("not {who}") };
         Error::Input(format!(
             "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
-             libfabric, or libfabric itself, be linked dynamically, and start as many processes as -n says"
+             libfabric, libfabric itself, or Portals 4 (nicety cc --host), be linked dynamically, and start as many processes as -n says"
         ))
     }
 
@@ -321,7 +332,7 @@ impl Turns {
 
 fn died(rank: u32) -> Error {
     Error::Program(format!(
-        "the process of rank {rank} ended before it had closed the network, as MPI_Finalize does; what it printed may say \
+        "the process of rank {rank} ended before it had closed the network, as MPI_Finalize and PtlFini do; what it printed may say \
          why"
     ))
 }

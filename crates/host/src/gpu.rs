@@ -3,12 +3,18 @@
 //! Its addresses are above [`GPU_ADDRESSES`], so that an address says whose memory it is in. A program has no bytes of it
 //! moved by the host's CPUs.
 
-use crate::Memory;
+use crate::{Memory, PROCESS_ADDRESSES};
 use nicety_types::{Duration, Gap};
 use std::rc::Rc;
 
-/// Addresses from here on are in the memory of the graphics processor, those below in the host's.
+/// Addresses from here on are in the memory of the graphics processor, up to those of a [process](PROCESS_ADDRESSES); those below
+/// are in the host's.
 pub const GPU_ADDRESSES: u64 = 1 << 46;
+
+/// Whether an address is in the memory of the graphics processor.
+pub const fn is_of_gpu(address: u64) -> bool {
+    GPU_ADDRESSES <= address && address < PROCESS_ADDRESSES
+}
 
 /// The specification of a graphics processor, as far as cards need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

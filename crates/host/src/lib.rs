@@ -3,6 +3,7 @@
 //! - [`Memory`]: host memory in allocations that never move, so that a program can read them from outside;
 //!   every byte read and written is counted.
 //! - [`Gpu`]: the memory of a graphics processor, which cards reach over the bus.
+//! - [`ProcessBytes`]: the memory of a real program, as a host's.
 //! - [`Bus`]: the bus between host and card: two directions of latency and gap, a PCI Express link
 //!   ([`pcie`]), or a PCI bus ([`pci`]).
 //! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, on memory through a cache
@@ -22,12 +23,14 @@ mod memory;
 mod noise;
 pub mod pci;
 pub mod pcie;
+mod process;
 pub mod threads;
 
 pub use bus::{Bus, BusSpec, Notice, PlainSpec, Transfer};
 pub use cache::Lines;
 pub use cpu::{Cpus, HostSpec, Work};
-pub use gpu::{GPU_ADDRESSES, Gpu, GpuSpec};
+pub use gpu::{GPU_ADDRESSES, Gpu, GpuSpec, is_of_gpu};
 pub use kernel::{Kernel, KernelCounters, KernelSpec, Vector};
 pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};
 pub use noise::{Intervals, NoTrace, NoiseSpec, NoiseTrace, Regularity, Timeline};
+pub use process::{PROCESS_ADDRESSES, PROCESS_BYTES, ProcessBytes};

@@ -1,7 +1,8 @@
 //! Host memory: allocations at stable addresses, made on touch, counted at every access.
 
 use crate::cache::{Cache, Lines};
-use crate::gpu::GPU_ADDRESSES;
+use crate::gpu::is_of_gpu;
+use crate::process::{PROCESS_ADDRESSES, PROCESS_BYTES, ProcessBytes};
 use nicety_kernel::Sim;
 use nicety_types::{Buffer, Payload};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -201,6 +202,45 @@ pub struct Memory {
     /// The CPUs' cache; none until they compute on memory.
     cache: RefCell<Option<Cache>>,
     due: OnceCell<Due>,
+    /// The memory of a process of the system, at addresses of its own.
+    process: OnceCell<Process>,
+}
+
+/// A process whose memory is the host's, too.
+struct Process(Box<dyn ProcessBytes>);
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Process")
+    }
+}
+
+/// Where the bytes of a range are.
+enum Place<'m> {
+    /// Nowhere: the memory is phantom.
+    Phantom,
+    /// In an allocation, from this offset on.
+    Own(&'m HostBytes, usize),
+    /// In a process, from this address of its own on.
+    Process(&'m dyn ProcessBytes, u64),
+}
+
+impl Place<'_> {
+    fn read(&self, to: &mut [u8]) {
+        match self {
+            Place::Phantom => {}
+            Place::Own(bytes, offset) => bytes.read(*offset, to),
+            Place::Process(bytes, address) => bytes.read(*address, to),
+        }
+    }
+
+    fn write(&self, at: u64, from: &[u8]) {
+        match self {
+            Place::Phantom => {}
+            Place::Own(bytes, offset) => bytes.write(offset + at as usize, from),
+            Place::Process(bytes, address) => bytes.write(address + at, from),
+        }
+    }
 }
 
 /// As many allocations are near where few are.
@@ -226,14 +266,20 @@ impl Memory {
         Memory {
             capacity,
             page,
-            is_gpu: first >= GPU_ADDRESSES,
+            is_gpu: is_of_gpu(first),
             allocations: RefCell::default(),
             used: Cell::new(0),
             next: Cell::new(first),
             traffic: Cell::default(),
             cache: RefCell::default(),
             due: OnceCell::new(),
+            process: OnceCell::new(),
         }
+    }
+
+    /// Adds the memory of a process, whose byte at address 0 is at [`PROCESS_ADDRESSES`]. Returns whether there was none yet.
+    pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
+        self.process.set(Process(Box::new(bytes))).is_ok()
     }
 
     /// Has `write` make the writes that are due whenever someone looks at what a write of a length without bytes leaves: traffic,
@@ -314,23 +360,25 @@ impl Memory {
         Ok(allocation)
     }
 
-    /// Applies `action` to the allocation that holds the range, and the range's offset in it; an empty range
-    /// needs no action, wherever it lies.
-    fn at<R>(
-        &self,
-        address: u64,
-        len: u64,
-        action: impl FnOnce(&Allocation, usize) -> R,
-    ) -> Result<R, MemoryError>
+    /// Applies `action` to the place of the range, which one allocation or the process holds; an empty range needs no action,
+    /// wherever it lies.
+    fn at<R>(&self, address: u64, len: u64, action: impl FnOnce(&Place<'_>) -> R) -> Result<R, MemoryError>
     where
         R: Default,
     {
         if len == 0 {
             return Ok(R::default());
         }
+        if let (true, Some(process)) = (address >= PROCESS_ADDRESSES, self.process.get()) {
+            let offset = address - PROCESS_ADDRESSES;
+            return match offset.checked_add(len).is_none_or(|end| end > PROCESS_BYTES) {
+                true => Err(MemoryError::OutOfRange { address, len }),
+                false => Ok(action(&Place::Process(&*process.0, offset))),
+            };
+        }
         let allocations = self.allocations.borrow();
         let index = allocations.partition_point(|a| a.address <= address);
-        let out_of_range = match address >= GPU_ADDRESSES && !self.is_gpu {
+        let out_of_range = match is_of_gpu(address) && !self.is_gpu {
             true => MemoryError::OfGpu { address, len },
             false => MemoryError::OutOfRange { address, len },
         };
@@ -339,7 +387,10 @@ impl Memory {
         if offset.checked_add(len).is_none_or(|end| end > allocation.len) {
             return Err(out_of_range);
         }
-        Ok(action(allocation, offset as usize))
+        Ok(action(&match &allocation.bytes {
+            None => Place::Phantom,
+            Some(bytes) => Place::Own(bytes, offset as usize),
+        }))
     }
 
     /// Checks that one allocation holds the range. An empty one is held everywhere: an entry or descriptor of no bytes
@@ -348,12 +399,12 @@ impl Memory {
     /// # Errors
     /// [`MemoryError::OutOfRange`] where none does.
     pub fn check(&self, address: u64, len: u64) -> Result<(), MemoryError> {
-        self.at(address, len, |_, _| ())
+        self.at(address, len, |_| ())
     }
 
     /// Whether one allocation without bytes holds the range, which is not empty.
     pub fn is_phantom(&self, address: u64, len: u64) -> bool {
-        self.at(address, len, |allocation, _| allocation.bytes.is_none()).unwrap_or(false)
+        self.at(address, len, |place| matches!(place, Place::Phantom)).unwrap_or(false)
     }
 
     /// Reads bytes for the card; phantom where the memory is.
@@ -372,9 +423,9 @@ impl Memory {
     /// # Errors
     /// [`MemoryError::OutOfRange`] where no allocation holds them all.
     pub fn peek(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
-        self.at(address, len, |allocation, offset| match &allocation.bytes {
-            None => Payload::phantom(len),
-            Some(bytes) => Payload::real(Buffer::filled_by(len as usize, |to| bytes.read(offset, to))),
+        self.at(address, len, |place| match place {
+            Place::Phantom => Payload::phantom(len),
+            place => Payload::real(Buffer::filled_by(len as usize, |to| place.read(to))),
         })
     }
 
@@ -383,9 +434,8 @@ impl Memory {
     /// # Errors
     /// [`MemoryError::OutOfRange`] where no allocation holds it all.
     pub fn poke(&self, address: u64, payload: &Payload) -> Result<(), MemoryError> {
-        self.at(address, payload.len(), |allocation, offset| {
-            let Some(bytes) = &allocation.bytes else { return };
-            payload.pieces().for_each(|(at, from)| bytes.write(offset + at as usize, from));
+        self.at(address, payload.len(), |place| {
+            payload.pieces().for_each(|(at, from)| place.write(at, from));
         })
     }
 
@@ -396,11 +446,7 @@ impl Memory {
     /// [`MemoryError::OutOfRange`] where no allocation holds them all.
     pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
         let len = from.len() as u64;
-        self.at(address, len, |allocation, offset| {
-            if let Some(bytes) = &allocation.bytes {
-                bytes.write(offset, from);
-            }
-        })?;
+        self.at(address, len, |place| place.write(0, from))?;
         self.count_written(address, len);
         Ok(())
     }
@@ -411,11 +457,13 @@ impl Memory {
     /// [`MemoryError::OutOfRange`] where no allocation holds them all; none is written.
     pub fn deposit(&self, address: u64, keep: u64, payload: &Payload) -> Result<(), MemoryError> {
         let keep = keep.min(payload.len());
-        self.at(address, keep, |allocation, offset| {
-            let Some(to) = &allocation.bytes else { return };
+        self.at(address, keep, |place| {
+            if matches!(place, Place::Phantom) {
+                return;
+            }
             for (at, bytes) in payload.pieces().take_while(|&(at, _)| at < keep) {
                 let len = bytes.len().min((keep - at) as usize);
-                to.write(offset + at as usize, &bytes[..len]);
+                place.write(at, &bytes[..len]);
             }
         })?;
         self.count_written(address, keep);
@@ -441,6 +489,36 @@ impl Memory {
 mod tests {
     use super::*;
     use nicety_types::Segment;
+    use std::rc::Rc;
+
+    impl ProcessBytes for Rc<RefCell<Vec<u8>>> {
+        fn read(&self, address: u64, to: &mut [u8]) {
+            to.copy_from_slice(&self.borrow()[address as usize..][..to.len()]);
+        }
+
+        fn write(&self, address: u64, from: &[u8]) {
+            self.borrow_mut()[address as usize..][..from.len()].copy_from_slice(from);
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_process_is_at_its_own_addresses() {
+        let (memory, process) = (Memory::new(1 << 20), Rc::new(RefCell::new(b"0123456789".to_vec())));
+        let own = memory.allocate(8).unwrap();
+        assert!(memory.read(PROCESS_ADDRESSES + 2, 4).is_err());
+        assert!(memory.add_process(process.clone()));
+        assert!(!memory.add_process(process.clone()));
+        assert_eq!(&*memory.read(PROCESS_ADDRESSES + 2, 4).unwrap().into_buffer().unwrap(), b"2345");
+        memory.deposit(PROCESS_ADDRESSES + 5, 2, &Payload::copy_of(b"abc")).unwrap();
+        memory.write(own.address(), b"own").unwrap();
+        assert_eq!(*process.borrow(), b"01234ab789");
+        assert_eq!(memory.traffic(), Traffic { read: 4, written: 5 });
+        // The ends of its addresses; a descriptor of all of its memory is checked and not read.
+        memory.check(PROCESS_ADDRESSES, PROCESS_BYTES).unwrap();
+        assert!(memory.check(PROCESS_ADDRESSES + 1, PROCESS_BYTES).is_err());
+        assert!(memory.check(PROCESS_ADDRESSES, u64::MAX).is_err());
+        assert!(!memory.is_phantom(PROCESS_ADDRESSES, 1));
+    }
 
     #[test]
     fn bytes_come_back_and_are_counted() {

@@ -64,7 +64,8 @@ pub use nicety_fabric::{
     NodeFailure, Outage, PauseSpec, Per, Place, QueueStatistics, Rates,
 };
 pub use nicety_host::{
-    HostBytes, Intervals, KernelCounters, NoTrace, NoiseSpec, NoiseTrace, Regularity, Work,
+    HostBytes, Intervals, KernelCounters, NoTrace, NoiseSpec, NoiseTrace, PROCESS_ADDRESSES, PROCESS_BYTES,
+    ProcessBytes, Regularity, Work,
 };
 pub use nicety_kernel::Interrupt;
 pub use nicety_nic::nfp::{

@@ -94,11 +94,11 @@ def compile_handlers(
         CompileError: the compiler or linker refused it, their messages having gone to stderr, or it has no code.
         InputError: a source, folder, macro, isa or compiler that does not exist or cannot be.
     """
-    paths = [_checked_source(Path(source)) for source in sources]
+    paths = [checked_source(Path(source)) for source in sources]
     if not paths:
         raise InputError("no source to compile; name at least one .c file")
-    folders = [_checked_folder(Path(folder)) for folder in include_dirs]
-    macros = [_checked_macro(define) for define in defines]
+    folders = [checked_folder(Path(folder)) for folder in include_dirs]
+    macros = [checked_macro(define) for define in defines]
     isa_extensions(isa)
     toolchain = find_toolchain(cc)
     library = _library()
@@ -249,7 +249,7 @@ class _Build:
         return unit
 
 
-def _checked_source(path: Path) -> Path:
+def checked_source(path: Path) -> Path:
     if not path.exists():
         raise InputError(f"{path}: no such file")
     if not path.is_file():
@@ -263,13 +263,13 @@ def _checked_source(path: Path) -> Path:
     return path
 
 
-def _checked_folder(path: Path) -> Path:
+def checked_folder(path: Path) -> Path:
     if not path.is_dir():
         raise InputError(f"-I {path}: no such folder")
     return path
 
 
-def _checked_macro(define: str) -> str:
+def checked_macro(define: str) -> str:
     if not _MACRO.fullmatch(define):
         raise InputError(f"-D {define}: not a macro; write NAME or NAME=VALUE")
     return define

@@ -9,7 +9,7 @@
 //! for cards that set each transfer up.
 
 use crate::parts::stages;
-use nicety_host::{Bus, BusSpec, GPU_ADDRESSES, Gpu, Memory, MemoryError};
+use nicety_host::{Bus, BusSpec, Gpu, Memory, MemoryError, is_of_gpu};
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Flight, Handover, MessageId, Path, Payload, Recorder, Stage, Stream, Time};
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ impl Landings {
         let mut queue = self.queue.borrow_mut();
         while queue.front().is_some_and(|first| first.landed <= self.sim.now()) {
             let Landing { address, keep, payload, .. } = queue.pop_front().expect("just seen");
-            let memory = self.gpu.as_deref().filter(|_| address >= GPU_ADDRESSES).unwrap_or(memory);
+            let memory = self.gpu.as_deref().filter(|_| is_of_gpu(address)).unwrap_or(memory);
             memory.deposit(address, keep, &payload).expect(CHECKED);
         }
     }
@@ -119,7 +119,7 @@ impl Dma {
 
     /// The graphics processor, where an address is in its memory.
     fn gpu(&self, address: u64) -> Option<&GpuWay> {
-        self.gpu.as_ref().filter(|_| address >= GPU_ADDRESSES)
+        self.gpu.as_ref().filter(|_| is_of_gpu(address))
     }
 
     fn memory_at(&self, address: u64) -> &Memory {

@@ -4,6 +4,8 @@
 use super::{Buffer, Host};
 use crate::Error;
 use crate::error::failure_lines;
+use nicety_host::ProcessBytes;
+use nicety_kernel::Signal;
 use nicety_nic::spin::{self, Appending, CallError, HandlerNames, Handlers};
 use nicety_portals::{
     AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, Limits, List, Md, MdHandle,
@@ -164,6 +166,17 @@ impl Portals {
     /// The card itself, for measurements.
     pub const fn card(&self) -> &Rc<spin::Card> {
         &self.card
+    }
+
+    /// Has the host's memory be that of a process as well, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns
+    /// whether it had none yet.
+    pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
+        self.card.memory().add_process(bytes)
+    }
+
+    /// Is notified whenever a counter or an event queue changes, as the host sees it.
+    pub fn changed(&self) -> Signal {
+        self.card.changed()
     }
 
     /// The limits of the interface (`ptl_ni_limits_t`, of `PtlNIInit`).

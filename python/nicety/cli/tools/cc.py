@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 
-from nicety.build.toolchain import Interface
+from nicety.build.toolchain import DEFAULT_ISA, Interface
 from nicety.cli.options import Compiler, Defines, IncludeDirs
 from nicety.errors import InputError
 
 
 def _cc(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE.c...", help="C or assembler sources.")],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE.c...", help="C or assembler sources.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", metavar="FILE.elf", help="Where to write it; by default FILE.elf in this folder."),
+        typer.Option(
+            "-o", metavar="FILE", help="Where to write it; by default FILE.elf in this folder, and FILE with --host."
+        ),
     ] = None,
     include_dirs: IncludeDirs = None,
     defines: Defines = None,
     isa: Annotated[
         str, typer.Option(metavar="ISA", help="The processor's extensions, as a card's hpu.isa has them.")
-    ] = "rv32imac_zicsr",
+    ] = DEFAULT_ISA,
     interface: Annotated[
         str,
         typer.Option(
@@ -30,14 +34,33 @@ def _cc(
         ),
     ] = "nicety",
     cc: Compiler = None,
+    *,
+    host: Annotated[
+        bool, typer.Option("--host", help="Compile a program of a host, with Portals, which nicety exec starts.")
+    ] = False,
+    flags: Annotated[
+        bool, typer.Option("--flags", help="With --host: print the options that any C compiler takes for it.")
+    ] = False,
 ) -> None:
-    """Compile C handlers, or a bare program, to an RV32 ELF file."""
-    from nicety.build.compiler import compile_handlers
-
+    """Compile C handlers, or a bare program, to an RV32 ELF file; or a program of a host."""
+    if flags:
+        _print_flags(files, host=host)
+        return
+    if not files:
+        raise InputError("no source to compile; name at least one .c file")
     if output is None:
-        output = Path(files[0].name).with_suffix(".elf")
+        output = Path(files[0].name).with_suffix("" if host else ".elf")
     if any(output.absolute() == file.absolute() for file in files):
         raise InputError(f"-o {output}: this would overwrite the source; name another file")
+    if host:
+        from nicety.build.hosts import compile_host
+
+        if isa != DEFAULT_ISA or interface != "nicety":
+            raise InputError("--host: a program of a host has no --isa and no --interface; leave them out")
+        compile_host(files, output=output, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
+        return
+    from nicety.build.compiler import compile_handlers
+
     compile_handlers(
         files,
         include_dirs=include_dirs or [],
@@ -47,6 +70,14 @@ def _cc(
         interface=_interface(interface),
         output=output,
     )
+
+
+def _print_flags(files: list[Path] | None, *, host: bool) -> None:
+    from nicety.build.hosts import host_flags
+
+    if files or not host:
+        raise InputError("--flags goes with --host alone, as in cc prog.c $(nicety cc --host --flags) -o prog")
+    sys.stdout.write(shlex.join(host_flags()) + "\n")
 
 
 def _interface(name: str) -> Interface:

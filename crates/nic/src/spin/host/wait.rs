@@ -3,7 +3,7 @@
 use crate::spin::host::view::{Seen, Slot};
 use crate::spin::{CallError, Card};
 use nicety_host::Cpus;
-use nicety_kernel::{describe, timeout};
+use nicety_kernel::{Signal, describe, timeout};
 use nicety_portals::{Counted, CtEvent, CtHandle, EqHandle, Event};
 use nicety_types::{Duration, Path, Stage, Time};
 
@@ -26,6 +26,11 @@ const fn counting(counted: Counted) -> &'static str {
 }
 
 impl Card {
+    /// Is notified whenever a counter or an event queue changes, as the host sees it.
+    pub fn changed(&self) -> Signal {
+        self.view.changed.clone()
+    }
+
     /// A counter as the host sees it (`PtlCTGet`).
     pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
         self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)

@@ -1,0 +1,42 @@
+//! What a C program with Portals is compiled and linked with: headers, and the library that is loaded into processes under the
+//! name that the linker looks for.
+
+use crate::launch::install;
+use nicety::Error;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+const HEADERS: [(&str, &str); 3] = [
+    ("portals4.h", include_str!("../client/portals4.h")),
+    ("portals4_spin.h", include_str!("../client/portals4_spin.h")),
+    ("nicety_exec.h", include_str!("../client/nicety_exec.h")),
+];
+const NAME: &str = "libportals.so";
+
+/// Puts headers into the folder `include` of a folder, and the library into `lib`, where they are not there yet.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn install_for_programs(folder: &Path) -> Result<(), Error> {
+    put(folder).map_err(|error| Error::Input(format!("{}: {error}", folder.display())))
+}
+
+fn put(folder: &Path) -> io::Result<()> {
+    let (include, lib) = (folder.join("include"), folder.join("lib"));
+    fs::create_dir_all(&include)?;
+    for (name, text) in HEADERS {
+        let path = include.join(name);
+        if !fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+            let beside = include.join(format!("{name}.{}.new", std::process::id()));
+            fs::write(&beside, text)?;
+            fs::rename(&beside, &path)?;
+        }
+    }
+    let library = install(&lib)?;
+    match symlink(library.file_name().expect("it is a file"), lib.join(NAME)) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,64 @@
+//! Handles as a process has them: the kind of object, and the card's own number.
+
+use super::codes::{CT_NONE, EQ_NONE, Stop};
+use nicety::HpuMemoryId;
+use nicety::portals::{CtHandle, EqHandle, MdHandle, MeHandle};
+
+/// The bits of a handle that say the kind. `client/portals.h` has the interface's, which is 1.
+const SHIFT: u32 = 60;
+
+/// An object of the card that a process has a handle of.
+pub(crate) trait Object: Copy {
+    const KIND: u64;
+    const NAME: &'static str;
+    fn bits(self) -> u64;
+    fn of_bits(bits: u64) -> Self;
+
+    fn handle(self) -> u64 {
+        debug_assert!(self.bits() >> SHIFT == 0, "a number that leaves room for the kind");
+        Self::KIND << SHIFT | self.bits()
+    }
+
+    fn of(handle: u64) -> Result<Self, Stop> {
+        match handle >> SHIFT == Self::KIND {
+            true => Ok(Self::of_bits(handle & ((1 << SHIFT) - 1))),
+            false => Err(Stop::invalid(&format!("{handle:#x} is not the handle of a {}", Self::NAME))),
+        }
+    }
+}
+
+/// Handlers that are attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attached(pub(crate) u32);
+
+macro_rules! objects {
+    ($($type:ident = $kind:literal, $name:literal, $bits:expr, $of_bits:expr;)*) => {$(
+        impl Object for $type {
+            const KIND: u64 = $kind;
+            const NAME: &'static str = $name;
+            fn bits(self) -> u64 {
+                $bits(self)
+            }
+            fn of_bits(bits: u64) -> Self {
+                $of_bits(bits)
+            }
+        }
+    )*};
+}
+
+objects! {
+    MdHandle = 2, "memory descriptor", MdHandle::to_bits, MdHandle::from_bits;
+    MeHandle = 3, "match entry", MeHandle::to_bits, MeHandle::from_bits;
+    EqHandle = 4, "event queue", EqHandle::to_bits, EqHandle::from_bits;
+    CtHandle = 5, "counter", CtHandle::to_bits, CtHandle::from_bits;
+    HpuMemoryId = 6, "piece of HPU memory", |id: HpuMemoryId| id.0, HpuMemoryId;
+    Attached = 7, "program of handlers", |own: Attached| own.0.into(), |bits| Attached(bits as u32);
+}
+
+pub(crate) fn counter(handle: u64) -> Result<Option<CtHandle>, Stop> {
+    (handle != CT_NONE).then(|| CtHandle::of(handle)).transpose()
+}
+
+pub(crate) fn queue(handle: u64) -> Result<Option<EqHandle>, Stop> {
+    (handle != EQ_NONE).then(|| EqHandle::of(handle)).transpose()
+}

@@ -1,0 +1,240 @@
+//! Portals 4 for processes: the calls of `client/portals*.c`, carried out by the Portals interface of a host's card.
+//!
+//! - `codes.rs`: numbers of the header, and return codes;
+//! - `handles.rs`: handles of the card's objects;
+//! - `process.rs`: the memory of a process, which its card reads and writes in place;
+//! - `setup.rs`: what takes no virtual time;
+//! - `posted.rs`: what is posted or waited for.
+
+mod codes;
+mod handles;
+mod posted;
+mod process;
+mod setup;
+
+use crate::memory;
+use crate::turns::Turns;
+pub(crate) use codes::op;
+use codes::{Stop, number};
+use nicety::portals::{CtEvent, CtHandle, EqHandle, MdHandle, MeHandle};
+use nicety::{Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals};
+use process::{Missed, Process};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Words of arguments and results.
+pub(crate) const WORDS: usize = 32;
+/// Bytes of the reason of a refusal.
+pub(crate) const REASON: usize = 512;
+
+/// What a process has moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+    /// Messages that have matched an entry of its own.
+    pub(crate) matched: u64,
+}
+
+/// The objects of an interface that its end frees.
+#[derive(Default)]
+struct Objects {
+    entries: Vec<MeHandle>,
+    descriptors: Vec<MdHandle>,
+    queues: Vec<EqHandle>,
+    /// Counters, as the process has last seen each.
+    counters: BTreeMap<CtHandle, CtEvent>,
+    table: Vec<u32>,
+    pieces: Vec<HpuMemoryId>,
+    attached: Vec<u32>,
+}
+
+/// The Portals interface of one process.
+pub(crate) struct Interface {
+    host: Host,
+    turns: Rc<Turns>,
+    rank: u32,
+    /// The time of a look at a counter, and how many looks in a row cost what they cost.
+    look: Duration,
+    looks: u32,
+    in_vain: Cell<u32>,
+    portals: OnceCell<Portals>,
+    is_open: Cell<bool>,
+    objects: RefCell<Objects>,
+    missed: Missed,
+    moved: Cell<Moved>,
+}
+
+type Words = [u64; WORDS];
+
+impl Interface {
+    pub(crate) fn new(host: &Host, turns: &Rc<Turns>, look: Duration, looks: u32) -> Interface {
+        Interface {
+            host: host.clone(),
+            turns: turns.clone(),
+            rank: host.rank(),
+            look,
+            looks,
+            in_vain: Cell::new(0),
+            portals: OnceCell::new(),
+            is_open: Cell::new(false),
+            objects: RefCell::default(),
+            missed: Missed::default(),
+            moved: Cell::default(),
+        }
+    }
+
+    /// What was moved so far.
+    pub(crate) fn moved(&self) -> Moved {
+        let matched = self.portals.get().map_or(0, |portals| {
+            let statistics = portals.card().statistics();
+            statistics.matched + statistics.matched_overflow
+        });
+        Moved { matched, ..self.moved.get() }
+    }
+
+    /// Whether the card could not reach memory of the process.
+    pub(crate) fn missed(&self) -> Option<Error> {
+        self.missed.borrow().clone().map(Error::Program)
+    }
+
+    /// Carries out a call: the number of its return code.
+    pub(crate) async fn call(&self, op: u32) -> Result<i64, Error> {
+        let mut words = self.turns.pages.words(self.rank);
+        let done = self.carry_out(op, &mut words).await;
+        if let Some(missed) = self.missed() {
+            return Err(missed);
+        }
+        match done {
+            Ok(()) => {
+                self.turns.pages.set_words(self.rank, &words);
+                Ok(0)
+            }
+            Err(Stop::Refused(code, why)) => {
+                self.turns.pages.set_reason(self.rank, &why);
+                Ok(number(code))
+            }
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    async fn carry_out(&self, op: u32, words: &mut Words) -> Result<(), Stop> {
+        if !op::is_look(op) {
+            self.in_vain.set(0);
+        }
+        match op {
+            op::BARRIER => {
+                self.host.barrier().await;
+                return Ok(());
+            }
+            op::COMPUTE => {
+                let ps = words[0].checked_mul(1000).ok_or_else(|| Stop::invalid("more than 213 days"))?;
+                self.host.compute(Duration::from_ps(ps)).await;
+                return Ok(());
+            }
+            op::FINI => return Ok(()),
+            op::NI_INIT => return self.open(words),
+            _ => {}
+        }
+        let Some(portals) = self.portals.get().filter(|_| self.is_open.get()) else {
+            let why = "no interface is open; PtlNIInit opens one";
+            return Err(Stop::Refused("PTL_NO_INIT", why.to_owned()));
+        };
+        match self.set_up(portals, op, words)? {
+            Some(result) => words[0] = result,
+            None => self.post(portals, op, words).await?,
+        }
+        Ok(())
+    }
+
+    /// Opens the interface (`PtlNIInit`).
+    fn open(&self, words: &mut Words) -> Result<(), Stop> {
+        if self.portals.get().is_none() {
+            let portals = self.host.portals()?;
+            let none = || Error::Program(format!("rank {} has no process", self.rank));
+            let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
+            portals.add_process(Process { pid, rank: self.rank, missed: self.missed.clone() });
+            let _ = self.portals.set(portals);
+        }
+        self.is_open.set(true);
+        let limits = self.portals.get().expect("just opened").ni_limits();
+        let counts = [
+            limits.entries,
+            limits.unexpected_headers,
+            limits.descriptors,
+            limits.event_queues,
+            limits.counters,
+            limits.portal_table.saturating_sub(1),
+            limits.list_length,
+            limits.triggered,
+        ];
+        let sizes = [limits.message_bytes, limits.atomic_bytes, limits.fetch_atomic_bytes];
+        for (word, value) in words.iter_mut().zip(counts.map(u64::from).into_iter().chain(sizes)) {
+            *word = value;
+        }
+        Ok(())
+    }
+
+    /// Frees what the interface has, but for what is in use (`PtlNIFini`). Entries that are used once go by themselves.
+    async fn close(&self, portals: &Portals) {
+        self.is_open.set(false);
+        let objects = self.objects.take();
+        for me in objects.entries {
+            let _ = portals.me_unlink(me).await;
+        }
+        let card = portals.card();
+        objects.table.into_iter().for_each(|pt| drop(card.pt_free(pt)));
+        objects.descriptors.into_iter().for_each(|md| drop(card.md_release(md)));
+        objects.queues.into_iter().for_each(|eq| drop(card.eq_free(eq)));
+        objects.counters.into_keys().for_each(|ct| drop(card.ct_free(ct)));
+        objects.attached.into_iter().for_each(|cookie| drop(card.detach(cookie)));
+        objects.pieces.into_iter().for_each(|piece| drop(card.hpu_free(piece)));
+    }
+
+    /// Bytes of the process.
+    fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Stop> {
+        let none = || Stop::invalid("the rank has no process");
+        let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
+        let mut read = vec![0; usize::try_from(bytes).map_err(|_| Stop::invalid("too many bytes"))?];
+        memory::read(pid, address, &mut read)
+            .map_err(|error| Stop::invalid(&format!("{bytes} bytes at {address:#x} of the process: {error}")))?;
+        Ok(read)
+    }
+
+    fn text(&self, address: u64, bytes: u64) -> Result<Option<String>, Stop> {
+        if address == 0 {
+            return Ok(None);
+        }
+        let text = String::from_utf8(self.bytes(address, bytes)?);
+        text.map(Some).map_err(|_| Stop::invalid("a name that is not UTF-8"))
+    }
+
+    /// The address in the host's memory of one of the process.
+    fn place(start: u64, length: u64) -> Result<(u64, u64), Stop> {
+        if start >= nicety::PROCESS_BYTES {
+            return Err(Stop::invalid("an address that no process has"));
+        }
+        // All that follows is what a descriptor of all memory means.
+        Ok((PROCESS_ADDRESSES + start, length.min(nicety::PROCESS_BYTES - start)))
+    }
+
+    /// A look that has found nothing: after many in a row the next one lasts until something has changed, or nothing else is
+    /// left to happen.
+    async fn looked(&self, portals: &Portals, found: bool) {
+        if found {
+            return self.in_vain.set(0);
+        }
+        let before = self.in_vain.replace(self.in_vain.get().saturating_add(1));
+        if before >= self.looks {
+            let what = || "an event or a count of Portals: it looks for one".to_owned();
+            self.turns.polls_for(self.rank, what, portals.changed().wait()).await;
+        }
+    }
+
+    /// Counts an operation of so many bytes.
+    fn count(&self, bytes: u64) {
+        let Moved { operations, bytes: before, matched } = self.moved.get();
+        self.moved.set(Moved { operations: operations + 1, bytes: before + bytes, matched });
+    }
+}

@@ -1,0 +1,41 @@
+//! The memory of a process as its host's: a card reads and writes it where the process has it.
+
+use crate::memory;
+use nicety::ProcessBytes;
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+/// What could not be read or written first.
+pub(crate) type Missed = Rc<RefCell<Option<String>>>;
+
+/// A process, by its number.
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) rank: u32,
+    pub(crate) missed: Missed,
+}
+
+impl Process {
+    fn note(&self, done: io::Result<()>, what: &str, address: u64, bytes: usize) {
+        let Err(error) = done else { return };
+        self.missed.borrow_mut().get_or_insert_with(|| {
+            format!(
+                "the card of rank {} {what} {bytes} bytes at {address:#x} of its process, which cannot be reached: {error}; \
+                 memory of descriptors and entries has to be there until their operations have ended",
+                self.rank
+            )
+        });
+    }
+}
+
+impl ProcessBytes for Process {
+    fn read(&self, address: u64, to: &mut [u8]) {
+        let bytes = to.len();
+        self.note(memory::read(self.pid, address, to), "reads", address, bytes);
+    }
+
+    fn write(&self, address: u64, from: &[u8]) {
+        self.note(memory::write(self.pid, address, from), "writes", address, from.len());
+    }
+}

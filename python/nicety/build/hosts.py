@@ -1,0 +1,97 @@
+"""C programs of hosts with Portals: what `nicety cc --host` does.
+
+Such a program is an ordinary one of this machine. It includes `portals4.h`, and `portals4_spin.h` and `nicety_exec.h` where it
+wants handlers and its rank, and is linked with `libportals`, which `nicety exec` loads into its processes.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nicety import _native
+from nicety.build.cache import cache_dir, make_dir
+from nicety.build.compiler import checked_folder, checked_macro, checked_source
+from nicety.build.toolchain import Toolchain, find_toolchain
+from nicety.errors import CompileError, InputError
+from nicety.shared.typed import checked
+
+_OPTIONS = ("-std=gnu17", "-O2", "-g", "-Wall")
+
+
+@checked
+def host_flags() -> list[str]:
+    """Options that any C compiler takes for a program of a host: where `portals4.h` and `libportals` are.
+
+    The files are in the cache folder; this writes them there.
+
+    Raises:
+        InputError: this is not Linux, or the folder cannot be written.
+    """
+    folder = make_dir(cache_dir() / "exec" / _native.version())
+    _native.exec_install(str(folder))
+    library = folder / "lib"
+    return [f"-I{folder / 'include'}", f"-L{library}", f"-Wl,-rpath,{library}", "-lportals"]
+
+
+@checked
+def compile_host(
+    sources: Sequence[Path | str],
+    *,
+    output: Path | str,
+    include_dirs: Iterable[Path | str] = (),
+    defines: Iterable[str] = (),
+    cc: str | None = None,
+) -> Path:
+    """Compile C sources into one program of a host, which `nicety exec` starts.
+
+    Args:
+        sources: C (`.c`) or assembler (`.s`, `.S`) files.
+        output: where to write the program.
+        include_dirs: folders to look for headers in, before nicety's own.
+        defines: macros, `NAME` or `NAME=VALUE`.
+        cc: the compiler, and arguments for it; if left out it is `cc` of the path, or else the one in the `ziglang` package.
+
+    Returns:
+        The program's path.
+
+    Raises:
+        CompileError: the compiler or linker refused it, their messages having gone to stderr.
+        InputError: a source, folder, macro or compiler that does not exist or cannot be; or this is not Linux.
+    """
+    paths = [checked_source(Path(source)) for source in sources]
+    if not paths:
+        raise InputError("no source to compile; name at least one .c file")
+    own = [f"-I{checked_folder(Path(folder))}" for folder in include_dirs]
+    own += [f"-D{checked_macro(define)}" for define in defines]
+    output = Path(output)
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"{output}: no folder {str(output.parent)!r} to write it in")
+    if output.is_dir():
+        raise InputError(f"{output}: this is a folder; name the program behind -o")
+    arguments = [*_OPTIONS, *own, *map(str, paths), "-o", str(output), *host_flags(), "-lm"]
+    sys.stderr.flush()
+    if _compiler(cc).start(arguments) != 0:
+        named = ", ".join(map(str, paths))
+        raise CompileError(f"{named}: no program of a host; the compiler's messages are above")
+    return output
+
+
+def _compiler(cc: str | None) -> Toolchain:
+    """The compiler for this machine."""
+    if cc is None:
+        path = shutil.which("cc")
+        return find_toolchain(None) if path is None else Toolchain((path,), "gcc", "")
+    try:
+        words = shlex.split(cc)
+    except ValueError as error:
+        raise InputError(f"--cc {cc!r}: {error}") from error
+    path = shutil.which(words[0]) if words else None
+    if path is None:
+        raise InputError(f"--cc {cc}: no such program on the PATH; write a C compiler's name or path, such as gcc")
+    if Path(path).stem in ("zig", "ziglang"):
+        return Toolchain((path, *words[1:]), "zig", "", find_toolchain(None).environment)
+    return Toolchain((path, *words[1:]), "gcc", "")
