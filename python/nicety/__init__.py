@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nicety.bench.sockets import bench_request_response, bench_stream
     from nicety.bench.torus import bench_torus
     from nicety.build.compiler import Compiled, compile_handlers
-    from nicety.build.hosts import compile_host, host_flags
+    from nicety.build.hosts import compile_host
     from nicety.build.sources import Handlers, Processes
     from nicety.cli.sweep.driver import sweep_study
     from nicety.errors import CompileError, Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut

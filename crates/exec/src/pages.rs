@@ -1,7 +1,7 @@
 //! The pages that processes and the simulator share.
 
-use crate::protocol::{ANY, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, Slot, VERSION, turn};
 use crate::portals::{REASON, WORDS};
+use crate::protocol::{ANY, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, Slot, VERSION, turn};
 use nicety::Error;
 use std::fs::File;
 use std::io;

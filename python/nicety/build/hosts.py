@@ -1,7 +1,7 @@
 """C programs of hosts with Portals: what `nicety cc --host` does.
 
-Such a program is an ordinary one of this machine. It includes `portals4.h`, and `portals4_spin.h` and `nicety_exec.h` where it
-wants handlers and its rank, and is linked with `libportals`, which `nicety exec` loads into its processes.
+Such a program is an ordinary one of this machine. It includes `portals4.h`, and `portals4_spin.h` and `nicety_exec.h`
+where it wants handlers and its rank, and is linked with `libportals`, which `nicety exec` loads into its processes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def compile_host(
         output: where to write the program.
         include_dirs: folders to look for headers in, before nicety's own.
         defines: macros, `NAME` or `NAME=VALUE`.
-        cc: the compiler, and arguments for it; if left out it is `cc` of the path, or else the one in the `ziglang` package.
+        cc: the compiler, and arguments for it; if left out it is `cc` of the path, or else the one in the `ziglang`
+            package.
 
     Returns:
         The program's path.

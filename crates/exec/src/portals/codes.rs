@@ -106,8 +106,7 @@ fn one<T: Copy>(all: &[T], number: u64, what: &str) -> Result<T, Stop> {
 }
 
 pub(crate) fn ack(number: u64) -> Result<AckRequest, Stop> {
-    let all =
-        [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
+    let all = [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
     one(&all, number, "acknowledgement")
 }
 
@@ -135,4 +134,91 @@ pub(crate) fn options<T>(bits: u64, of_bits: fn(u32) -> Option<T>, what: &str) -
     known.ok_or_else(|| {
         Stop::invalid(&format!("options {bits:#x}: not all of them are options of a {what} on these cards"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety::portals::{EventKind, FailType, MdOptions, MeOptions, PtOptions};
+
+    const HEADER: &str = include_str!("../../client/portals4.h");
+    const CALLS: &str = include_str!("../../client/portals.h");
+
+    /// The names of an enumeration of a header from the first one on, in the order of their numbers.
+    fn names<'h>(header: &'h str, first: &str) -> Vec<&'h str> {
+        let mut blocks = header.split("enum {").map(str::trim_start);
+        let block = blocks.find(|block| block.starts_with(first)).unwrap_or_else(|| panic!("{first}"));
+        let names = block.split('}').next().unwrap().split(',');
+        names.map(|name| name.split('=').next().unwrap().trim()).filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The options of the header that begin so, with their bits.
+    fn bits(prefix: &str) -> Vec<(&str, u32)> {
+        let lines = HEADER.lines().filter_map(|line| line.strip_prefix("#define ")?.strip_prefix(prefix));
+        lines
+            .filter_map(|line| {
+                let (name, shift) = line.split_once(" (1u << ")?;
+                Some((name, 1 << shift.trim_end_matches(')').parse::<u32>().ok()?))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_header() {
+        assert_eq!(names(HEADER, "PTL_OK"), CODES);
+        let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names(HEADER, "PTL_EVENT_GET,"), kinds);
+        let fails: Vec<_> = FailType::ALL.iter().map(|fail| fail.name()).collect();
+        assert_eq!(names(HEADER, "PTL_NI_OK"), fails);
+        let ops: Vec<_> = AtomicOp::ALL.iter().map(|op| op.name()).collect();
+        assert_eq!(names(HEADER, "PTL_MIN,"), ops);
+        let types: Vec<_> = Datatype::ALL.iter().map(|datatype| datatype.name()).collect();
+        assert_eq!(names(HEADER, "PTL_INT8_T")[..types.len()], types);
+        let operations: Vec<_> = op::ALL.iter().map(|(name, _)| format!("OP_{name}")).collect();
+        assert_eq!(names(CALLS, "OP_NI_INIT"), operations);
+        assert!(op::ALL.iter().zip(1..).all(|((_, number), place)| *number == place));
+        assert_eq!(number("PTL_IGNORED"), 16);
+    }
+
+    #[test]
+    fn options_are_those_of_the_header() {
+        // From here on are those that the process's library takes off, or that are refused.
+        let known = |prefix, end: u32| bits(prefix).into_iter().filter(move |(_, bit)| *bit < 1 << end);
+        let entry: Vec<_> = known("PTL_ME_", 24).collect();
+        assert_eq!(entry.len(), 16);
+        for (name, bit) in entry {
+            assert_eq!(MeOptions::from_name(name).map(|option| option.bits()), Some(bit), "{name}");
+        }
+        let descriptor: Vec<_> = known("PTL_MD_", 24).collect();
+        assert_eq!(descriptor.len(), 6);
+        for (name, bit) in descriptor {
+            assert_eq!(MdOptions::from_name(name).map(|option| option.bits()), Some(bit), "{name}");
+        }
+        assert_eq!(known("PTL_PT_", 8).collect::<Vec<_>>(), [("FLOWCTRL", PtOptions::FLOWCTRL.bits())]);
+        assert!(options(1 << 26, MeOptions::from_bits, "match entry").is_err());
+        assert!(options(1 << 40, MdOptions::from_bits, "memory descriptor").is_err());
+    }
+
+    #[test]
+    fn codes_are_read_off_errors() {
+        let refused = |text: &str| match Stop::from(Error::Program(text.to_owned())) {
+            Stop::Refused(code, _) => code,
+            Stop::Failed(error) => panic!("{error}"),
+        };
+        assert_eq!(refused("PTL_PT_IN_USE: portal table entry 1 is in use"), "PTL_PT_IN_USE");
+        assert_eq!(refused("PTL_IN_USE: the counter"), "PTL_IN_USE");
+        assert_eq!(refused("there is no rank 7"), "PTL_ARG_INVALID");
+        assert!(matches!(Stop::from(Error::Interrupted), Stop::Failed(Error::Interrupted)));
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_refused() {
+        for number in [4, 17, u64::MAX] {
+            assert!(ack(number).is_err() && list(number).is_err() && search(number).is_err());
+            assert!(register(number).is_err() && atomic(number, 99).is_err());
+        }
+        // No sum of swaps, and no logical operators of numbers with fractions.
+        assert!(atomic(AtomicOp::Lor as u64, Datatype::Float as u64).is_err());
+        assert!(atomic(AtomicOp::Sum as u64, Datatype::Float as u64).is_ok());
+    }
 }

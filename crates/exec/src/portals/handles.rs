@@ -62,3 +62,35 @@ pub(crate) fn counter(handle: u64) -> Result<Option<CtHandle>, Stop> {
 pub(crate) fn queue(handle: u64) -> Result<Option<EqHandle>, Stop> {
     (handle != EQ_NONE).then(|| EqHandle::of(handle)).transpose()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_handle_is_of_one_kind(number in any::<u64>()) {
+            // The interface's own handle has kind 1, and what stands for none kind 15.
+            let kinds = [
+                MdHandle::of(number).is_ok(), MeHandle::of(number).is_ok(), EqHandle::of(number).is_ok(),
+                CtHandle::of(number).is_ok(), HpuMemoryId::of(number).is_ok(), Attached::of(number).is_ok(),
+            ];
+            let expected = usize::from((2..=7).contains(&(number >> SHIFT)));
+            prop_assert_eq!(kinds.into_iter().filter(|is| *is).count(), expected);
+        }
+
+        #[test]
+        fn handles_come_back(index in any::<u32>(), generation in 0_u64..1 << 28) {
+            let ct = CtHandle::from_bits(generation << 32 | u64::from(index));
+            prop_assert_eq!(CtHandle::of(ct.handle()).unwrap(), ct);
+            prop_assert!(EqHandle::of(ct.handle()).is_err());
+        }
+    }
+
+    #[test]
+    fn none_is_no_object() {
+        assert!(counter(CT_NONE).unwrap().is_none() && queue(EQ_NONE).unwrap().is_none());
+        assert!(counter(EQ_NONE).is_err() && queue(0).is_err());
+    }
+}

@@ -28,6 +28,9 @@ pub(crate) const WORDS: usize = 32;
 /// Bytes of the reason of a refusal.
 pub(crate) const REASON: usize = 512;
 
+/// The most bytes of the process that a call takes at once: no card has as much HPU memory.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// What a process has moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
@@ -196,9 +199,13 @@ impl Interface {
     fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Stop> {
         let none = || Stop::invalid("the rank has no process");
         let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
-        let mut read = vec![0; usize::try_from(bytes).map_err(|_| Stop::invalid("too many bytes"))?];
-        memory::read(pid, address, &mut read)
-            .map_err(|error| Stop::invalid(&format!("{bytes} bytes at {address:#x} of the process: {error}")))?;
+        if bytes > MOST_BYTES {
+            return Err(Stop::invalid(&format!("{bytes} bytes: more than {MOST_BYTES}")));
+        }
+        let mut read = vec![0; bytes as usize];
+        memory::read(pid, address, &mut read).map_err(|error| {
+            Stop::invalid(&format!("{bytes} bytes at {address:#x} of the process: {error}"))
+        })?;
         Ok(read)
     }
 

@@ -5,8 +5,8 @@ use super::handles::{Attached, Object, counter};
 use super::{Interface, Words};
 use crate::memory;
 use nicety::portals::{
-    CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, MdHandle, Me, MeHandle, MeOptions, Operand,
-    PutRequest, Request, Source, User, AtomicRequest,
+    AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, MdHandle, Me, MeHandle,
+    MeOptions, Operand, PutRequest, Request, Source, User,
 };
 use nicety::{Duration, HpuMemoryId, NodeId, PROCESS_ADDRESSES, Portals};
 
@@ -40,7 +40,8 @@ impl Interface {
             }
             op::EQ_GET => self.eq_poll(portals, &[EqHandle::of(a)?], 0, words).await?,
             op::EQ_POLL => {
-                let queues = self.handles(a, b)?.into_iter().map(EqHandle::of).collect::<Result<Vec<_>, _>>()?;
+                let queues =
+                    self.handles(a, b)?.into_iter().map(EqHandle::of).collect::<Result<Vec<_>, _>>()?;
                 self.eq_poll(portals, &queues, c, words).await?;
             }
             op::CT_CANCEL => portals.ct_cancel_triggered(CtHandle::of(a)?).await?,
@@ -69,7 +70,10 @@ impl Interface {
             }
             op::CT_POLL => {
                 let (cts, tests) = (self.handles(a, c)?, self.handles(b, c)?);
-                let cts = cts.into_iter().map(|ct| self.own(CtHandle::of(ct)?)).collect::<Result<Vec<_>, Stop>>()?;
+                let cts = cts
+                    .into_iter()
+                    .map(|ct| self.own(CtHandle::of(ct)?))
+                    .collect::<Result<Vec<_>, Stop>>()?;
                 let tested: Vec<_> = cts.into_iter().zip(tests).collect();
                 let reached = portals.ct_poll(&tested, limit(d)).await?;
                 self.looked(portals, reached.is_some() || d != 0).await;
@@ -110,10 +114,15 @@ impl Interface {
             op::HPU_READ => {
                 let contents = portals.hpu_read(HpuMemoryId::of(a)?, b, d).await?;
                 let pid = self.turns.pages.process(self.rank).unwrap_or_default();
-                memory::write(pid, c, &contents)
-                    .map_err(|error| Stop::invalid(&format!("{d} bytes at {c:#x} of the process: {error}")))?;
+                memory::write(pid, c, &contents).map_err(|error| {
+                    Stop::invalid(&format!("{d} bytes at {c:#x} of the process: {error}"))
+                })?;
             }
-            _ => return Err(Stop::invalid("there is no such call: the process has another version of the library")),
+            _ => {
+                return Err(Stop::invalid(
+                    "there is no such call: the process has another version of the library",
+                ));
+            }
         }
         Ok(())
     }
@@ -201,8 +210,22 @@ fn set_event(words: &mut Words, event: &Event) {
 
 /// The portal table entry and the match entry of an append or a search.
 fn entry(words: &Words) -> Result<(u32, Me), Stop> {
-    let [pt, start, length, ct, uid, bits, rank, match_bits, ignore_bits, min_free, _, user_ptr, handlers, ..] =
-        *words;
+    let [
+        pt,
+        start,
+        length,
+        ct,
+        uid,
+        bits,
+        rank,
+        match_bits,
+        ignore_bits,
+        min_free,
+        _,
+        user_ptr,
+        handlers,
+        ..,
+    ] = *words;
     let (start, length) = Interface::place(start, length)?;
     let handlers = match handlers {
         0 => None,
@@ -226,7 +249,8 @@ fn entry(words: &Words) -> Result<(u32, Me), Stop> {
 
 /// An operation: the words of `struct operation` in `client/portals_data.c`.
 fn request(op: u32, words: &Words) -> Result<Request, Stop> {
-    let [md, local_offset, length, ack_req, rank, pt, match_bits, remote_offset, user_ptr, hdr_data, ..] = *words;
+    let [md, local_offset, length, ack_req, rank, pt, match_bits, remote_offset, user_ptr, hdr_data, ..] =
+        *words;
     let put = PutRequest {
         md: MdHandle::of(md)?,
         local_offset,
@@ -243,7 +267,8 @@ fn request(op: u32, words: &Words) -> Result<Request, Stop> {
         let mut operand = [0; 16];
         operand[..8].copy_from_slice(&words[16].to_le_bytes());
         operand[8..].copy_from_slice(&words[17].to_le_bytes());
-        let operand = operand.get(..words[18] as usize).ok_or_else(|| Stop::invalid("an operand of over 16 bytes"))?;
+        let operand =
+            operand.get(..words[18] as usize).ok_or_else(|| Stop::invalid("an operand of over 16 bytes"))?;
         Ok::<_, Stop>(FetchRequest {
             get_md: MdHandle::of(words[14])?,
             local_get_offset: words[15],

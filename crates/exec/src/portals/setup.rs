@@ -2,12 +2,9 @@
 
 use super::codes::{ANY, Stop, op, options, register};
 use super::handles::{Attached, Object, counter, queue};
-use super::{Interface, Words};
+use super::{Interface, MOST_BYTES, Words};
 use nicety::portals::{CtHandle, EqHandle, Md, MdHandle, MdOptions, PtOptions};
 use nicety::{ApplicationId, Attach, HandlerNames, HpuMemoryId, Portals, State};
-
-/// The largest state of handlers: no card has as much HPU memory.
-const MOST_STATE: u64 = 64 << 20;
 
 impl Interface {
     /// Carries out a call, if it is one of these: its result.
@@ -16,85 +13,85 @@ impl Interface {
         let mut objects = self.objects.borrow_mut();
         let [a, b, c, d, e, ..] = *words;
         Ok(Some(match op {
-                op::NI_STATUS => portals.ni_status(register(a)?),
-                op::UID => portals.uid().into(),
-                op::PT_ALLOC => {
-                    let options = options(a, PtOptions::from_bits, "portal table entry")?;
-                    let index = (c != ANY).then_some(c as u32);
-                    let index = card.pt_alloc_with(index, queue(b)?, options)?;
-                    objects.table.push(index);
-                    index.into()
+            op::NI_STATUS => portals.ni_status(register(a)?),
+            op::UID => portals.uid().into(),
+            op::PT_ALLOC => {
+                let options = options(a, PtOptions::from_bits, "portal table entry")?;
+                let index = (c != ANY).then_some(c as u32);
+                let index = card.pt_alloc_with(index, queue(b)?, options)?;
+                objects.table.push(index);
+                index.into()
+            }
+            op::PT_FREE => {
+                card.pt_free(a as u32)?;
+                objects.table.retain(|index| u64::from(*index) != a);
+                a
+            }
+            op::MD_BIND => {
+                let (start, length) = Interface::place(a, b)?;
+                let options = options(c, MdOptions::from_bits, "memory descriptor")?;
+                let md = card.md_bind(Md { start, length, options, eq: queue(d)?, ct: counter(e)? })?;
+                objects.descriptors.push(md);
+                md.handle()
+            }
+            op::MD_RELEASE => {
+                let md = MdHandle::of(a)?;
+                card.md_release(md)?;
+                objects.descriptors.retain(|own| *own != md);
+                a
+            }
+            op::EQ_ALLOC => {
+                let depth = u32::try_from(a).map_err(|_| {
+                    Stop::Refused("PTL_NO_SPACE", format!("a queue of {a} events: no card has as many"))
+                })?;
+                let eq = card.eq_alloc(depth)?;
+                objects.queues.push(eq);
+                eq.handle()
+            }
+            op::EQ_FREE => {
+                let eq = EqHandle::of(a)?;
+                card.eq_free(eq)?;
+                objects.queues.retain(|own| *own != eq);
+                a
+            }
+            op::CT_ALLOC => {
+                let ct = card.ct_alloc()?;
+                objects.counters.insert(ct, card.ct_get(ct));
+                ct.handle()
+            }
+            op::CT_FREE => {
+                let ct = CtHandle::of(a)?;
+                card.ct_free(ct)?;
+                objects.counters.remove(&ct);
+                a
+            }
+            op::HPU_ALLOC => {
+                if a > MOST_BYTES {
+                    let why = format!("{a} bytes of HPU memory: no card has as much");
+                    return Err(Stop::Refused("PTL_NO_SPACE", why));
                 }
-                op::PT_FREE => {
-                    card.pt_free(a as u32)?;
-                    objects.table.retain(|index| u64::from(*index) != a);
-                    a
-                }
-                op::MD_BIND => {
-                    let (start, length) = Interface::place(a, b)?;
-                    let options = options(c, MdOptions::from_bits, "memory descriptor")?;
-                    let md = card.md_bind(Md { start, length, options, eq: queue(d)?, ct: counter(e)? })?;
-                    objects.descriptors.push(md);
-                    md.handle()
-                }
-                op::MD_RELEASE => {
-                    let md = MdHandle::of(a)?;
-                    card.md_release(md)?;
-                    objects.descriptors.retain(|own| *own != md);
-                    a
-                }
-                op::EQ_ALLOC => {
-                    let depth = u32::try_from(a).map_err(|_| {
-                        Stop::Refused("PTL_NO_SPACE", format!("a queue of {a} events: no card has as many"))
-                    })?;
-                    let eq = card.eq_alloc(depth)?;
-                    objects.queues.push(eq);
-                    eq.handle()
-                }
-                op::EQ_FREE => {
-                    let eq = EqHandle::of(a)?;
-                    card.eq_free(eq)?;
-                    objects.queues.retain(|own| *own != eq);
-                    a
-                }
-                op::CT_ALLOC => {
-                    let ct = card.ct_alloc()?;
-                    objects.counters.insert(ct, card.ct_get(ct));
-                    ct.handle()
-                }
-                op::CT_FREE => {
-                    let ct = CtHandle::of(a)?;
-                    card.ct_free(ct)?;
-                    objects.counters.remove(&ct);
-                    a
-                }
-                op::HPU_ALLOC => {
-                    if a > MOST_STATE {
-                        let why = format!("{a} bytes of HPU memory: no card has as much");
-                        return Err(Stop::Refused("PTL_NO_SPACE", why));
-                    }
-                    let piece = card.hpu_alloc(ApplicationId::default(), vec![0; a as usize])?;
-                    objects.pieces.push(piece);
-                    piece.handle()
-                }
-                op::HPU_FREE => {
-                    let piece = HpuMemoryId::of(a)?;
-                    card.hpu_free(piece)?;
-                    objects.pieces.retain(|own| *own != piece);
-                    a
-                }
-                op::ATTACH => {
-                    let attached = self.attach(portals, words)?;
-                    objects.attached.push(attached.0);
-                    attached.handle()
-                }
-                op::DETACH => {
-                    let attached = Attached::of(a)?;
-                    card.detach(attached.0)?;
-                    objects.attached.retain(|own| *own != attached.0);
-                    a
-                }
-                _ => return Ok(None),
+                let piece = card.hpu_alloc(ApplicationId::default(), vec![0; a as usize])?;
+                objects.pieces.push(piece);
+                piece.handle()
+            }
+            op::HPU_FREE => {
+                let piece = HpuMemoryId::of(a)?;
+                card.hpu_free(piece)?;
+                objects.pieces.retain(|own| *own != piece);
+                a
+            }
+            op::ATTACH => {
+                let attached = self.attach(portals, words)?;
+                objects.attached.push(attached.0);
+                attached.handle()
+            }
+            op::DETACH => {
+                let attached = Attached::of(a)?;
+                card.detach(attached.0)?;
+                objects.attached.retain(|own| *own != attached.0);
+                a
+            }
+            _ => return Ok(None),
         }))
     }
 
@@ -106,7 +103,7 @@ impl Interface {
         let elf = std::fs::read(&path).map_err(|error| Stop::invalid(&format!("{path}: {error}")))?;
         let names = HandlerNames { header: name(2)?, payload: name(4)?, completion: name(6)? };
         let handlers = portals.load_handlers(&elf, &names).map_err(|error| in_file(&path, error.into()))?;
-        if state_bytes > MOST_STATE {
+        if state_bytes > MOST_BYTES {
             let why = format!("a state of {state_bytes} bytes: no card has as much HPU memory");
             return Err(Stop::Refused("PTL_NO_SPACE", why));
         }
