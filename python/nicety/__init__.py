@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from nicety.program.channels.processes import CardMemory, Process
     from nicety.program.cluster import Cluster
     from nicety.program.failures import HandlerFailure
+    from nicety.program.frames import FrameRule, Frames, FrameWord
     from nicety.program.host import Host, PendingRecv, Received
     from nicety.program.portals.card import Portals
     from nicety.program.portals.events import Count, Event
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         ProcessReport,
         QueueReport,
         RdmaReport,
+        RuleReport,
     )
     from nicety.show.captures import Capture
     from nicety.show.stages import Breakdown
@@ -103,6 +105,9 @@ __all__ = [
     "Error",
     "EthernetReport",
     "Event",
+    "FrameRule",
+    "FrameWord",
+    "Frames",
     "Gpu",
     "GroupReport",
     "HandlerFailure",
@@ -132,6 +137,7 @@ __all__ = [
     "RdmaReport",
     "Received",
     "Region",
+    "RuleReport",
     "Run",
     "RunError",
     "Sockets",
@@ -193,6 +199,9 @@ _HOMES = {
     "Error": "nicety.errors",
     "EthernetReport": "nicety.shared.reports",
     "Event": "nicety.program.portals.events",
+    "FrameRule": "nicety.program.frames",
+    "FrameWord": "nicety.program.frames",
+    "Frames": "nicety.program.frames",
     "Gpu": "nicety.program.rdma",
     "GroupReport": "nicety.shared.reports",
     "HandlerFailure": "nicety.program.failures",
@@ -222,6 +231,7 @@ _HOMES = {
     "RdmaReport": "nicety.shared.reports",
     "Received": "nicety.program.host",
     "Region": "nicety.program.rdma",
+    "RuleReport": "nicety.shared.reports",
     "Run": "nicety.program.run",
     "RunError": "nicety.errors",
     "Sockets": "nicety.program.sockets",

@@ -300,7 +300,7 @@ impl Image {
     }
 
     /// The place of an instruction in the source: function, file and line from DWARF, the innermost inlined
-    /// function outside `nicety.h`; or the function alone, from the symbols.
+    /// function outside `nicety.h` and `frame.h`; or the function alone, from the symbols.
     pub fn locate(&self, pc: u32) -> Option<Location> {
         let found = self.lines.locate(pc).or_else(|| {
             let name = printable(self.function_at(pc)?).into_owned();

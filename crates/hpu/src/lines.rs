@@ -7,8 +7,8 @@ use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// The header whose functions are inlined into handlers: an error in one of them is reported at its caller.
-const INTERFACE: &str = "nicety.h";
+/// The headers whose functions are inlined into handlers: an error in one of them is reported at its caller.
+const HEADERS: [&str; 2] = ["nicety.h", "frame.h"];
 
 /// The folder of such headers, for handlers written for PsPIN.
 const INTERFACES: &str = "include/pspin/";
@@ -17,7 +17,7 @@ const INTERFACES: &str = "include/pspin/";
 fn in_interface(place: &Location) -> bool {
     let Some(name) = place.file_name() else { return false };
     let folder = place.file.as_deref().and_then(|file| file.strip_suffix(&*name));
-    name == INTERFACE || folder.is_some_and(|folder| folder.ends_with(INTERFACES))
+    HEADERS.contains(&&*name) || folder.is_some_and(|folder| folder.ends_with(INTERFACES))
 }
 
 /// The line tables of an image. They are read on the first lookup, since most runs have nothing to locate,

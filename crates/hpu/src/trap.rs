@@ -177,13 +177,13 @@ pub enum TrapKind {
 /// A place in the source of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// The innermost function outside `nicety.h` and its like, inlined ones included; [printable].
+    /// The innermost function outside `nicety.h`, `frame.h` and their like, inlined ones included; [printable].
     pub function: Option<String>,
     /// The source file, with the directory the compiler wrote down, as it stands in the file.
     pub file: Option<String>,
     /// The line, counted from 1.
     pub line: Option<u32>,
-    /// The function of `nicety.h` that is called there, where the place is inside it.
+    /// The function of these that is called there, where the place is inside it.
     pub called: Option<String>,
 }
 

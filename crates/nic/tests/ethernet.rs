@@ -4,6 +4,7 @@ mod bytes;
 mod channels;
 mod driver;
 mod errors;
+mod handlers;
 mod limits;
 mod messages;
 mod offload;

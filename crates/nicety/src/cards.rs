@@ -180,6 +180,7 @@ mod tests {
                 "niagara2-niu",
                 "pspin",
                 "qnix",
+                "spin-100g",
                 "spin-discrete",
                 "spin-integrated",
                 "xeon-oplin"

@@ -73,8 +73,8 @@ mod _native {
     };
     #[pymodule_export]
     use crate::program::{
-        Call, Calls, ChannelCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls, PortalsCalls,
-        ProcessCalls, RdmaCalls, Simulation, SocketCalls,
+        Call, Calls, ChannelCalls, FrameCalls, HandlerCalls, HostMemory, InterfaceCalls, MessageCalls,
+        PortalsCalls, ProcessCalls, RdmaCalls, Simulation, SocketCalls,
     };
     #[pymodule_export]
     use crate::sockets::{exchange_bench, stream_bench};

@@ -17,6 +17,7 @@ pub const SHIPPED: Library = Library::new(&[
     ("niagara2-niu", include_str!("../../../specs/niagara2-niu.toml")),
     ("pspin", include_str!("../../../specs/pspin.toml")),
     ("qnix", include_str!("../../../specs/qnix.toml")),
+    ("spin-100g", include_str!("../../../specs/spin-100g.toml")),
     ("spin-discrete", include_str!("../../../specs/spin-discrete.toml")),
     ("spin-integrated", include_str!("../../../specs/spin-integrated.toml")),
     ("xeon-oplin", include_str!("../../../specs/xeon-oplin.toml")),

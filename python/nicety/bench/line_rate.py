@@ -295,6 +295,11 @@ def _what_happens(row: LineRateRow) -> str:
             f"{comes} keeps a place of the packet buffer from when it leaves until its credit is back; "
             f"{few} too few for that, and {_gets_through(row)}"
         )
+    elif limit == "host":
+        return (
+            f"{comes} no part of the card has too much to do. Handlers pass frames on to a host that has no buffer for "
+            "all of them: it takes longer for a frame than the card, and the rest is dropped at its rings."
+        )
     elif limit == "waiting":
         why = f"{comes} no part of the card has too much to do: handlers wait for one another."
     else:

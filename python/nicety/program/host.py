@@ -12,6 +12,7 @@ from nicety import _native
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.channels.card import Channels
+from nicety.program.frames import Frames
 from nicety.program.portals.card import Portals
 from nicety.program.rdma import Gpu, Rdma
 from nicety.program.sockets import Sockets
@@ -69,8 +70,8 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 class Host:
     """A host of a cluster, as its program sees it: what a host has with any card.
 
-    What only cards of one design have is behind `portals`, `channels`, `vni`, `rdma` and `socket`. What is awaited
-    takes virtual time; what is not is set-up, and takes none.
+    What only cards of one design have is behind `portals`, `channels`, `vni`, `rdma`, `socket` and `frames`. What
+    is awaited takes virtual time; what is not is set-up, and takes none.
     """
 
     def __init__(self, calls: _native.Calls, loaded: Loaded, nic: str, uid: int) -> None:
@@ -159,6 +160,16 @@ class Host:
         """
         self._require("socket")
         return Sockets(self._calls)
+
+    @cached_property
+    def frames(self) -> Frames:
+        """Handlers on frames, where the card is below the kernel's protocols and has processors for them.
+
+        Raises:
+            InputError: where it has none; it says what the card has.
+        """
+        self._require("frames")
+        return Frames(self._calls, self._loaded)
 
     def _require(self, handle: str) -> None:
         try:
@@ -296,7 +307,7 @@ class Host:
         return f"<Host, rank {self.rank} of {self.ranks}>"
 
 
-_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni, "rdma": Rdma, "socket": Sockets}
+_HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni, "rdma": Rdma, "socket": Sockets, "frames": Frames}
 """The interfaces that only cards of one design have, by the name that a host has for them."""
 
 _RENAMED = {"vni_process": ("vni", "process")}

@@ -104,6 +104,7 @@ class EthernetReport:
         migrations: Times that a thread went on on another CPU than before.
         cross_calls: Calls from one CPU of the host to another.
         interrupts: Interrupts that the host's CPUs took.
+        rules: What became of the frames of each rule of handlers.
     """
 
     frames_sent: int
@@ -131,6 +132,7 @@ class EthernetReport:
     migrations: int
     cross_calls: int
     interrupts: int
+    rules: list[RuleReport]
 
 
 @dataclass(frozen=True)
@@ -503,6 +505,27 @@ class RefusedCommand:
     code: str
     place: str
     times: int
+
+
+@dataclass(frozen=True)
+class RuleReport:
+    """What became of the frames of a rule.
+
+    Attributes:
+        rule: The rule.
+        frames: Frames that it chose.
+        to_host: Of these, frames that handlers sent to the host.
+        to_wire: Frames that they sent out on the wire.
+        dropped: Frames that they dropped.
+        failed: Frames on which they failed.
+    """
+
+    rule: str
+    frames: int
+    to_host: int
+    to_wire: int
+    dropped: int
+    failed: int
 
 
 @dataclass(frozen=True)

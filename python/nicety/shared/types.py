@@ -1279,6 +1279,7 @@ class TrafficFigures(TypedDict):
         dropped_by_handler: Packets that handlers dropped.
         failed: Packets on which a handler failed.
         dropped_by_overload: Packets that found the packet buffer full, and were dropped.
+        dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
         paused_ns: How long the wire was paused.
         latency_ns_mean: The latency through the card, from the last byte in the packet buffer until the packet has left
             it: the mean.
@@ -1298,6 +1299,7 @@ class TrafficFigures(TypedDict):
     dropped_by_handler: int
     failed: int
     dropped_by_overload: int
+    dropped_at_host: int
     paused_ns: float
     latency_ns_mean: float
     latency_ns_p50: float
@@ -1841,6 +1843,8 @@ class LineRateOptions(TypedDict, total=False):
         packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards
             carry.
         pfc: Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
+        rules: Which frames the handlers of an Ethernet card have, as in `udp dport=53` or `word@36&ffff0000=00350000`;
+            several, each with a state of its own, where no frame matches two. Default: any.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         sensitivity: Also find the three assumed values of each card's spec to which the verdict is most sensitive: each
             is moved by 2 x either way.
@@ -1860,6 +1864,7 @@ class LineRateOptions(TypedDict, total=False):
     overrides: Annotated[Overrides | None, Option()]
     packet_sizes: Annotated[Numbers | None, Option()]
     pfc: Annotated[bool | None, Option(default=False)]
+    rules: Annotated[Names | None, Option(metavar="RULE")]
     seed: Annotated[int | None, Option(default=1)]
     sensitivity: Annotated[bool | None, Option(default=False)]
     state: Annotated[bytes | None, Option(default=b"")]

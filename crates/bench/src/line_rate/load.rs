@@ -1,10 +1,10 @@
 //! What packets made a card do: the figures of a run that the card itself keeps, over the whole run.
 
 use super::request::Messages;
+use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
-use nicety_nic::SpinSpec;
-use nicety_nic::spin::{Busy, Card, HandlerStatistics, LevelUse, WaitedWord};
+use nicety_nic::spin::{Busy, HandlerStatistics, LevelUse, WaitedWord};
 
 /// The packets that come to a card.
 #[derive(Clone, Copy)]
@@ -50,26 +50,27 @@ pub(super) struct Load {
 
 impl Load {
     /// What a card with this spec and these handlers has done with its input.
-    pub(super) fn of(input: Input, spec: &SpinSpec, card: &Card, handlers: &Handlers) -> Load {
+    pub(super) fn of(input: Input, tested: &Tested<'_>, card: &OnHost, handlers: &Handlers) -> Load {
+        let (hpu, link, processors) = (tested.hpu(), tested.link(), card.processors());
         let Input { packet_bytes, messages, interval } = input;
         Load {
             packet_bytes,
             messages,
             interval,
-            wire_bytes: packet_bytes + spec.link.header,
-            hpus: spec.hpu.cores as u64,
-            buffer_packets: u64::from(spec.link.buffer),
-            credit: spec.link.latency,
+            wire_bytes: packet_bytes + link.header,
+            hpus: hpu.cores as u64,
+            buffer_packets: u64::from(link.buffer),
+            credit: link.latency,
             busy: card.busy(),
-            sent: card.packets_sent(),
-            words: card.waited_words(),
+            sent: card.sent(),
+            words: processors.waited_words(),
             payload_handler: handlers.has_payload_handler(),
-            ideal: spec.hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
-            ideal_cycles: if spec.hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
-            levels: card.memory_levels(),
-            statistics: card.handler_statistics(),
-            code_lines: card.code_lines_filled(),
-            refused_commands: card.refused_commands(),
+            ideal: hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
+            ideal_cycles: if hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
+            levels: processors.memory_levels(),
+            statistics: processors.handler_statistics(),
+            code_lines: processors.code_lines_filled(),
+            refused_commands: processors.refused_commands(),
         }
     }
 

@@ -35,6 +35,8 @@ pub struct TrafficRow {
     pub failed: u64,
     /// Packets that found the packet buffer full, and were dropped.
     pub dropped_by_overload: u64,
+    /// Frames that handlers passed on to the host, and that found no buffer there.
+    pub dropped_at_host: u64,
     /// How long the wire was paused.
     pub paused_ns: f64,
     /// The latency through the card, from the last byte in the packet buffer until the packet has left it: the mean.
@@ -224,6 +226,8 @@ impl Watch for Meter {
             (_, outcome) if outcome.starts_with("DROP") => Some(Fate::Dropped),
             (0, outcome) if outcome.starts_with("PROCEED") => Some(Fate::Proceeded),
             (0, outcome) if outcome.starts_with("PROCESS_DATA") => None,
+            (1, "HOST" | "QUEUE") => Some(Fate::Proceeded),
+            (1, "WIRE") => Some(Fate::Processed),
             (1, outcome) if outcome.starts_with("SUCCESS") => Some(Fate::Processed),
             (2, _) => return,
             _ => Some(Fate::Failed),

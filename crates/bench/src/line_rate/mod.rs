@@ -21,6 +21,7 @@ mod request;
 mod rig;
 mod row;
 mod sensitivity;
+mod tested;
 mod verdict;
 
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
@@ -33,14 +34,14 @@ pub use verdict::{PartRow, Verdict};
 use super::{PointFailure, Points, Printed};
 use nicety::cards::Card;
 use nicety::record::Recording;
-use nicety::{Environment, Error, HandlerNames, Handlers, Manifest, VERSION};
-use nicety_nic::SpinSpec;
+use nicety::{Environment, Error, Handlers, Manifest, VERSION};
 use request::Resolved;
 use rig::Rig;
 use schemars::JsonSchema;
 use sensitivity::Studied;
 use serde::Serialize;
 use std::iter;
+use tested::Tested;
 
 /// The benchmark's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -126,15 +127,7 @@ fn handlers_of(
     let elf = environment.compiled.get(nic).ok_or_else(|| {
         Error::Input(format!("no compiled handlers for {nic}; compile what the plan names"))
     })?;
-    let spec = card.spec.of::<SpinSpec>()?;
-    let names = HandlerNames {
-        header: request.names.header.clone(),
-        payload: request.names.payload.clone(),
-        completion: request.names.completion.clone(),
-    };
-    let loaded = Handlers::load(elf, &names, &spec.hpu)?;
-    loaded.check(&spec.hpu)?;
-    Ok(loaded)
+    Tested::of(card)?.load(elf, &request.names)
 }
 
 fn point_name(request: &Request, packet_bytes: u64) -> String {

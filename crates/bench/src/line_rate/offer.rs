@@ -5,13 +5,13 @@ use super::load::{Input, Load};
 use super::meter::{Meter, TrafficRow};
 use super::request::{Messages, refused, traffic_of};
 use super::rig::{DATA, PT, Rig, run};
+use super::tested::{OnHost, Tested};
 use super::verdict::{PartRow, capacity, verdict};
 use nicety::record::{Level, Recording};
 use nicety::{
     Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, NetworkStatistics, Topology,
 };
 use nicety_fabric::{Buffering, PauseSpec};
-use nicety_nic::SpinSpec;
 use nicety_nic::spin::{Due, Offered, Target};
 use nicety_traffic::{Due as TrafficDue, TrafficError};
 use nicety_types::{Duration, NodeId};
@@ -32,10 +32,10 @@ impl Rig<'_> {
     /// Measures the request's traffic, an expression.
     pub(super) fn offer(
         &self,
+        tested: &Tested<'_>,
         expression: &str,
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
-        let spec = self.card.spec.of::<SpinSpec>()?;
         let (stop, interrupt) = self.stop();
         let mut cluster = Cluster::new(ClusterConfig {
             seed: self.request.seed,
@@ -55,19 +55,25 @@ impl Rig<'_> {
             topology: if self.request.lossy || self.request.pfc { Topology::Star } else { Topology::Pair },
             ..ClusterConfig::new(2, self.card.clone())
         })?;
-        let sender = self.send(&mut cluster, expression)?;
+        let sender = self.send(&mut cluster, tested, expression)?;
         // The memory lives as long as the run.
-        let _memory = self.receive(&mut cluster, spec.packet_payload)?;
-        let card = cluster.host(1).portals()?.card().clone();
-        let meter = Rc::new(Meter::new(self.handlers.has_payload_handler()));
-        card.watched_by(meter.clone());
-        let run = run(&mut cluster, &card, stop)?;
+        let _memory = match tested {
+            Tested::Messages(spec) => Some(self.receive(&mut cluster, spec.packet_payload)?),
+            Tested::Frames(..) => {
+                self.receive_frames(&mut cluster)?;
+                None
+            }
+        };
+        let (card, link) = (OnHost::of(cluster.host(1), tested)?, tested.link());
+        let meter = Rc::new(Meter::new(self.handlers.has_payload_handler() && !tested.has_frames()));
+        card.processors().watched_by(meter.clone());
+        let run = run(&mut cluster, card.processors(), stop)?;
         let Sender { offered, error } = sender.take();
         if let Some(error) = error {
             return Err(refused(&error));
         }
         // On the wire, in the buffer, and the credit's way back.
-        let beside = spec.link.latency + spec.link.latency;
+        let beside = link.latency + link.latency;
         let measured = meter
             .measured(beside, held_up(&offered))
             .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
@@ -82,6 +88,7 @@ impl Rig<'_> {
             offered_bytes: offered.bytes,
             offered_ns: offered.time.ns(),
             dropped_by_overload: dropped(&run.network),
+            dropped_at_host: card.lost_at_host(),
             paused_ns: paused(&run.network),
             ..TrafficRow::default()
         };
@@ -95,13 +102,19 @@ impl Rig<'_> {
         let interval = Duration::from_ps((offered.time.ps() / offered.packets).max(1));
         let packet_bytes = (offered.bytes + offered.packets / 2) / offered.packets;
         let messages = Messages { packets_each: 1, before: 0, measured: figures.handled, after: 0 };
-        let load = Load::of(Input { packet_bytes, messages, interval }, spec, &card, self.handlers);
+        let load = Load::of(Input { packet_bytes, messages, interval }, tested, &card, self.handlers);
         let mut row = measured.row(&load);
-        let limited_by =
+        let mut limited_by =
             limited_by(row.limited_by, figures.dropped_by_overload, held_up(&offered), &row.parts);
+        if figures.dropped_at_host > 0 {
+            limited_by = limited_by.or(Some("host"));
+        }
         if limited_by != row.limited_by {
             let (judged, part) = verdict(limited_by, &row.parts);
-            row.capacity_fraction = capacity(limited_by, &row.parts, row.line_rate_fraction);
+            // What comes through: a host that has no room limits what comes through the card to what it takes.
+            let taken = 1.0 - figures.dropped_at_host as f64 / figures.handled as f64;
+            let through = row.line_rate_fraction * if limited_by == Some("host") { taken } else { 1.0 };
+            row.capacity_fraction = capacity(limited_by, &row.parts, through);
             (row.verdict, row.limiting_part) = (judged, part.to_owned());
             (row.sustains_line_rate, row.limited_by) = (limited_by.is_none(), limited_by);
         }
@@ -114,9 +127,14 @@ impl Rig<'_> {
     }
 
     /// Rank 0 sends the traffic.
-    fn send(&self, cluster: &mut Cluster, expression: &str) -> Result<Rc<RefCell<Sender>>, Error> {
-        let largest = self.card.spec.of::<SpinSpec>()?.packet_payload;
-        let opened = traffic_of(expression)?.open(self.request.seed, largest);
+    fn send(
+        &self,
+        cluster: &mut Cluster,
+        tested: &Tested<'_>,
+        expression: &str,
+    ) -> Result<Rc<RefCell<Sender>>, Error> {
+        let opened = traffic_of(expression)?.open(self.request.seed, tested.sizes().1);
+        let has_frames = tested.has_frames();
         let mut stream = opened.map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
         let left = sender.clone();
@@ -133,11 +151,29 @@ impl Rig<'_> {
                 }
             };
             let target = Target { node: NodeId(1), pt: PT, match_bits: DATA };
-            let offered = host.portals()?.card().offer(target, next).await;
+            let offered = match has_frames {
+                true => host.frames()?.offer(1, next).await,
+                false => host.portals()?.card().offer(target, next).await,
+            };
             left.borrow_mut().offered = offered;
             Ok(())
         });
         Ok(sender)
+    }
+
+    /// Rank 1 has a rule, or several, with the handlers.
+    fn receive_frames(&self, cluster: &mut Cluster) -> Result<(), Error> {
+        let host = cluster.host(1);
+        let mut state = self.request.state.clone();
+        state.resize(self.request.state_bytes() as usize, 0);
+        for rule in self.request.rules() {
+            host.frames()?.install(rule, self.handlers, &state)?;
+        }
+        cluster.program(1, |host| async move {
+            host.barrier().await;
+            Ok(())
+        });
+        Ok(())
     }
 }
 

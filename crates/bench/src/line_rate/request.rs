@@ -1,10 +1,11 @@
 //! The request for a line-rate check.
 
 use super::super::load_cards;
+use super::tested::Tested;
 use crate::request::default_seed;
 use nicety::Error;
 use nicety::cards::Card;
-use nicety_nic::SpinSpec;
+use nicety_nic::ethernet::{InstallError, Rule, check_overlaps};
 use nicety_traffic::{Traffic, TrafficError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,6 +85,11 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub messages: Option<u64>,
+    /// Which frames the handlers of an Ethernet card have, as in `udp dport=53` or `word@36&ffff0000=00350000`; several, each with
+    /// a state of its own, where no frame matches two. Default: any.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "RULE"))]
+    pub rules: Vec<String>,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
@@ -147,6 +153,7 @@ impl Request {
             packet_sizes: Some(packet_sizes.to_vec()),
             message_packets: None,
             messages: None,
+            rules: Vec::new(),
             overrides: Vec::new(),
             state_bytes: None,
             state: Vec::new(),
@@ -168,6 +175,12 @@ impl Request {
 
     pub(super) fn state_bytes(&self) -> u64 {
         self.state_bytes.unwrap_or(STATE.max(self.state.len() as u64))
+    }
+
+    /// The rules of an Ethernet card.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &str> {
+        let any = self.rules.is_empty().then_some("any");
+        any.into_iter().chain(self.rules.iter().map(String::as_str))
     }
 
     pub(super) fn messages(&self) -> Messages {
@@ -200,6 +213,9 @@ impl Request {
             ));
         }
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
+        for (name, card) in &cards {
+            self.check_rules(name, &Tested::of(card)?)?;
+        }
         if let Some(text) = &self.traffic {
             return self.resolve_traffic(text, cards);
         }
@@ -252,17 +268,55 @@ impl Request {
         }
         let traffic = traffic_of(text)?;
         for (name, card) in &cards {
-            let spec = card.spec.of::<SpinSpec>()?;
-            if self.lossy && spec.transport.reliable {
+            let tested = Tested::of(card)?;
+            if self.lossy && tested.sends_again() {
                 return wrong(format!(
                     "--lossy: {name} sends again what is dropped (transport.reliable), so that nothing is lost; leave \
                      --lossy out, or write --set transport.reliable=false"
                 ));
             }
-            let largest = spec.packet_payload;
+            let largest = tested.sizes().1;
             traffic.open(self.seed, largest).map_err(|error| refused(&error))?;
         }
         Ok(Resolved { cards, packet_sizes: vec![0] })
+    }
+
+    /// What a card whose handlers have frames, or one whose handlers have messages, cannot do.
+    fn check_rules(&self, name: &str, tested: &Tested<'_>) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        let Tested::Frames(_, handlers) = tested else {
+            return match self.rules.is_empty() {
+                true => Ok(()),
+                false => wrong(format!(
+                    "--rule: handlers of {name} have messages, which match entries choose; leave it out, or name a card with \
+                     frames, as --nic spin-100g"
+                )),
+            };
+        };
+        let of_messages = [
+            ("--message-packets", self.message_packets.is_some()),
+            ("--user-header", !self.user_header.is_empty()),
+        ];
+        if let Some((option, _)) = of_messages.into_iter().find(|(_, given)| *given) {
+            return wrong(format!(
+                "{option}: frames of {name} are by themselves, and in no message; leave it out"
+            ));
+        }
+        let mut known = Vec::new();
+        for text in self.rules() {
+            let rule = Rule::parse(text).map_err(|error| Error::Input(format!("--rule: {error}")))?;
+            check_overlaps(&rule, &known).map_err(|error| Error::Input(format!("--rule: {error}")))?;
+            let (words, limit) = (rule.words(), handlers.words);
+            if words > limit {
+                let error = InstallError::TooLong { rule: rule.to_string(), words, limit };
+                return wrong(format!("--rule: {error}"));
+            }
+            known.push(rule);
+        }
+        match known.len() > handlers.rules {
+            true => wrong(format!("--rule: {}", InstallError::TooMany { limit: handlers.rules })),
+            false => Ok(()),
+        }
     }
 
     fn state_too_long(&self) -> String {
@@ -279,9 +333,15 @@ impl Request {
         sizes: &[u64],
         messages: Messages,
     ) -> Result<(), Error> {
-        let spec = card.spec.of::<SpinSpec>()?;
-        let most = spec.packet_payload;
+        let tested = Tested::of(card)?;
+        let (least, most) = tested.sizes();
         for &size in sizes {
+            if tested.has_frames() && !(least..=most).contains(&size) {
+                return Err(Error::Input(format!(
+                    "--packet-sizes: a frame of {name} has {least} to {most} bytes without its check sequence, not {size}; write \
+                     --packet-sizes {least}:{most}"
+                )));
+            }
             if size == 0 {
                 return Err(Error::Input(
                     "--packet-sizes: a packet of 0 bytes runs no payload handler; begin with 1".into(),
@@ -324,7 +384,7 @@ pub(super) fn refused(error: &TrafficError) -> Error {
 
 /// The usual packet sizes that the packets of all cards carry, or the most that they do if that is less.
 fn usual_sizes(cards: &[(String, Card)]) -> Result<Vec<u64>, Error> {
-    let payloads = cards.iter().map(|(_, card)| Ok(card.spec.of::<SpinSpec>()?.packet_payload));
+    let payloads = cards.iter().map(|(_, card)| Ok(Tested::of(card)?.sizes().1));
     let most = payloads.collect::<Result<Vec<u64>, Error>>()?.into_iter().min().unwrap_or(*USUAL_SIZES.end());
     let sizes = iter::successors(Some(*USUAL_SIZES.start()), |size| Some(size * 2));
     let sizes: Vec<u64> = sizes.take_while(|size| *size <= most.min(*USUAL_SIZES.end())).collect();
@@ -356,9 +416,9 @@ pub struct Plan {
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     let cards = request.resolve()?.cards;
     let planned = |(name, card): &(String, Card)| {
-        let spec = card.spec.of::<SpinSpec>()?;
+        let spec = Tested::of(card)?;
         let interface = card.spec.interface();
-        Ok(Planned { key: name.clone(), isa: spec.hpu.isa.clone(), interface })
+        Ok(Planned { key: name.clone(), isa: spec.hpu().isa.clone(), interface })
     };
     Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })
 }

@@ -4,19 +4,22 @@ use super::Row;
 use super::load::{Input, Load};
 use super::request::Request;
 use super::row::Measured;
+use super::tested::{OnHost, Tested};
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, FailureKind, Handlers, Interrupt,
-    Run, failure_lines,
+    Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, Handlers, Interrupt, Run,
+    failure_lines,
 };
 use nicety_nic::SpinSpec;
-use nicety_nic::spin::{self, Generated};
+use nicety_nic::spin::{Generated, Processors};
 use nicety_portals::{List, Me, MeOptions};
 use nicety_types::NodeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Equal frames that a card is sent.
+const FRAMES: u64 = 20_000;
 pub(super) const PT: u32 = 1;
 pub(super) const DATA: u64 = 1;
 /// Most rows of one kind for a packet in the measured part: runs of three handlers. A timeline of more packets shows
@@ -34,9 +37,18 @@ pub(super) struct Rig<'r> {
 
 impl Rig<'_> {
     pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
-        match &self.request.traffic {
-            Some(expression) => self.offer(expression, recorded),
-            None => self.send_equal(recorded),
+        match (&self.request.traffic, Tested::of(self.card)?) {
+            (Some(expression), tested) => self.offer(&tested, expression, recorded),
+            (None, Tested::Messages(spec)) => self.send_equal(spec, recorded),
+            (None, tested) => {
+                let frames = self.request.messages.unwrap_or(FRAMES);
+                let expression = format!(
+                    "udp src=10.0.0.0/8 sport=1024-65535 size={} packets={frames}",
+                    self.packet_bytes
+                );
+                let (row, failures) = self.offer(&tested, &expression, recorded)?;
+                Ok((Row { traffic: None, ..row }, failures))
+            }
         }
     }
 
@@ -49,7 +61,11 @@ impl Rig<'_> {
     }
 
     /// Measures equal packets.
-    fn send_equal(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
+    fn send_equal(
+        &self,
+        spec: &SpinSpec,
+        recorded: Option<&dyn Fn(Recording)>,
+    ) -> Result<(Row, Vec<Failure>), Error> {
         let messages = self.request.messages();
         let (stop, interrupt) = self.stop();
         let packets = messages.total() * messages.packets_each;
@@ -72,10 +88,10 @@ impl Rig<'_> {
         self.generate(&mut cluster);
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
-        let card = cluster.host(1).portals()?.card().clone();
-        let run = run(&mut cluster, &card, stop)?;
+        let card = OnHost::Messages(cluster.host(1).portals()?.card().clone());
+        let run = run(&mut cluster, card.processors(), stop)?;
         let input = Input { packet_bytes: self.packet_bytes, messages, interval };
-        let load = Load::of(input, self.card.spec.of::<SpinSpec>()?, &card, self.handlers);
+        let load = Load::of(input, &Tested::Messages(spec), &card, self.handlers);
         let row = Measured::of(&load, &run.recording)?.row(&load);
         let failures = run.failures();
         if let Some(recorded) = recorded {
@@ -146,12 +162,11 @@ impl Rig<'_> {
 
 /// Runs a cluster until its end, or until a handler of this card is stopped: that may repeat for every packet, each time after
 /// the longest allowed run.
-pub(super) fn run(cluster: &mut Cluster, card: &spin::Card, stop: Arc<AtomicBool>) -> Result<Run, Error> {
+pub(super) fn run(cluster: &mut Cluster, card: &Processors, stop: Arc<AtomicBool>) -> Result<Run, Error> {
     card.on_stop(stop);
     let run = cluster.run();
-    let failures = card.failures();
-    if failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget)) {
-        return Err(Error::HandlerTrap(failure_lines(&failures)));
+    if card.has_stopped_one() {
+        return Err(Error::HandlerTrap(failure_lines(&card.failures())));
     }
     run
 }

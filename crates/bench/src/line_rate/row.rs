@@ -156,8 +156,8 @@ pub struct Row {
     /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
-    /// host`, `lock` (a word that one handler at a time holds) or `memory bank`. If none is overloaded, `packet buffer`
-    /// where the sender waits for credits, or `waiting` where handlers wait for one another.
+    /// host`, `lock` (a word that one handler at a time holds), `memory bank` or `host`, whose rings are full. If none is
+    /// overloaded, `packet buffer` where the sender waits for credits, or `waiting` where handlers wait for one another.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,

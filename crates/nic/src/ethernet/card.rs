@@ -1,13 +1,15 @@
 //! The card: rings in host memory, DMA channels, and the link between them.
 
+use super::handling::Handling;
 use super::interrupts::Coalescing;
 use super::receive::ReceiveRing;
-use super::spec::EthernetSpec;
+use super::spec::{EthernetSpec, HEADERS};
 use super::transmit::{Leaving, TransmitRing};
 use crate::parts::Dma;
+use crate::programs::Log;
 use nicety_fabric::Port;
 use nicety_host::Memory;
-use nicety_kernel::{Credits, Signal, Sim};
+use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_stack::Toeplitz;
 use nicety_types::{MessageId, NodeId, Recorder};
 use schemars::JsonSchema;
@@ -56,6 +58,12 @@ pub struct Card {
     pub(super) leaving: RefCell<VecDeque<Rc<Leaving>>>,
     pub(super) fetched: Signal,
     pub(super) receive: Vec<ReceiveRing>,
+    /// Rules and handlers, where the card has processors for them.
+    pub(super) handling: Option<Handling>,
+    /// Who has the link: frames of the rings and those of handlers take turns.
+    pub(super) link: Pool,
+    /// Whether the card generates frames, and drops those received.
+    pub(super) discards: Cell<bool>,
     counters: Cell<Statistics>,
     messages: Cell<u64>,
 }
@@ -68,13 +76,15 @@ impl Card {
         memory: &Rc<Memory>,
         port: Port,
         nodes: u32,
-        recorder: &Recorder,
+        (log, recorder): (&Log, &Recorder),
     ) -> Result<Rc<Card>, nicety_host::MemoryError> {
         let rings = (0..spec.transmit.channels).map(|_| TransmitRing::new(&spec, memory));
         let transmit = rings.collect::<Result<Vec<_>, _>>()?;
         let coalescing = |channel| Coalescing::new(sim, spec.interrupts, channel);
         let rings = (0..spec.receive.channels).map(|i| ReceiveRing::new(&spec, memory, coalescing(i)));
         let receive = rings.collect::<Result<Vec<_>, _>>()?;
+        let limits = (spec.frames.mtu + HEADERS, spec.receive.channels);
+        let handling = spec.handlers.as_ref().map(|own| Handling::new(sim, own, limits, log, recorder));
         let card = Rc::new(Card {
             dma: Dma::new(sim, spec.bus, memory.clone(), recorder),
             node: sim.node(),
@@ -88,6 +98,9 @@ impl Card {
             leaving: RefCell::default(),
             fetched: Signal::new(sim),
             receive,
+            handling,
+            link: Pool::new(sim, 1),
+            discards: Cell::new(false),
             counters: Cell::default(),
             messages: Cell::default(),
             sim: sim.clone(),

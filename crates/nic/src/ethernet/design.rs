@@ -1,6 +1,7 @@
 //! The Ethernet implementation of the card design seam.
 
 use super::card::{Card, Statistics};
+use super::handling::{Handling, RuleReport};
 use super::messages::{Messenger, Posted};
 use super::net::Net;
 use super::sockets::Sockets;
@@ -9,13 +10,17 @@ use super::{stages, wire};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
+use crate::parts::{Due, Offered};
+use crate::programs::{ProgramFailure, RefusedCommand};
 use crate::sections::NodeSpec;
+use crate::spin::{Busy, stages as handlers};
 use crate::text::LISTED;
 use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
+use nicety_hpu::Core;
 use nicety_kernel::describe;
 use nicety_spec::Reader;
-use nicety_types::Stage;
+use nicety_types::{NodeId, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::rc::Rc;
@@ -81,6 +86,8 @@ pub struct Report {
     pub cross_calls: u64,
     /// Interrupts that the host's CPUs took.
     pub interrupts: u64,
+    /// What became of the frames of each rule of handlers.
+    pub rules: Vec<RuleReport>,
 }
 
 impl Counters for Report {
@@ -105,6 +112,26 @@ impl Node {
     /// The sockets of the host's programs.
     pub const fn sockets(&self) -> &Rc<Sockets> {
         &self.sockets
+    }
+
+    /// Its rules and handlers, where it has processors for them.
+    pub fn handling(&self) -> Option<&Handling> {
+        self.net.card.handling.as_ref()
+    }
+
+    /// Sends frames to a station when they are due, or as soon after that as the receiver lets it: a tester without a host.
+    /// `next` writes a frame, and says when it is due; none at the end. Its addresses of Ethernet become those of this station
+    /// and of that one. From now on the card drops every frame that it receives.
+    ///
+    /// # Panics
+    /// When a frame is too short to have addresses.
+    pub async fn offer(&self, target: NodeId, next: impl FnMut(&mut Vec<u8>) -> Option<Due>) -> Offered {
+        self.net.card.offer(target, next).await
+    }
+
+    /// Busy times of parts of the card so far.
+    pub fn busy(&self) -> Busy {
+        self.net.card.busy()
     }
 
     /// The counters so far.
@@ -140,6 +167,7 @@ impl Node {
             migrations: account.migrations,
             cross_calls: account.cross_calls,
             interrupts: account.interrupts,
+            rules: self.handling().map(Handling::reports).unwrap_or_default(),
         }
     }
 }
@@ -163,7 +191,10 @@ impl Design for Ethernet {
     }
 
     fn stages(&self) -> Vec<Stage> {
-        stages::STAGES.to_vec()
+        // Those of handlers are of the design that had them first.
+        let of_handlers =
+            [handlers::MATCH, handlers::MATCH_QUEUED, handlers::HANDLER, handlers::HANDLER_QUEUED];
+        [stages::STAGES, &of_handlers].concat()
     }
 
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
@@ -196,6 +227,14 @@ impl CardSpec for EthernetSpec {
         DESIGN
     }
 
+    fn core(&self) -> Option<&Core> {
+        self.handlers.as_ref().map(|handlers| &handlers.hpu.core)
+    }
+
+    fn isa(&self) -> Option<&str> {
+        self.handlers.as_ref().map(|handlers| &*handlers.hpu.isa)
+    }
+
     fn node(&self) -> NodeSpec {
         self.node
     }
@@ -213,8 +252,8 @@ impl CardSpec for EthernetSpec {
     }
 
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
-        let Seat { sim, nodes, memory, port, recorder, .. } = seat;
-        let card = Card::install(sim, self.clone(), memory, port, nodes, recorder)?;
+        let Seat { sim, nodes, memory, port, log, recorder, .. } = seat;
+        let card = Card::install(sim, self.clone(), memory, port, nodes, (log, recorder))?;
         let net = Net::start(sim, self, card)?;
         let messenger = Messenger::start(&net, memory)?;
         let sockets = Rc::new(Sockets::new(&net));
@@ -233,6 +272,18 @@ impl design::Card for Node {
 
     fn report(&self) -> CardReport {
         CardReport::new(Node::report(self))
+    }
+
+    fn failures(&self) -> Vec<ProgramFailure> {
+        self.handling().map(Handling::failures).unwrap_or_default()
+    }
+
+    fn refused_commands(&self) -> Vec<RefusedCommand> {
+        self.handling().map(Handling::refused_commands).unwrap_or_default()
+    }
+
+    fn lines_left_out(&self) -> u64 {
+        self.handling().map_or(0, |handling| handling.frames().printed().left_out)
     }
 
     fn unusable(&self) -> u64 {

@@ -5,6 +5,9 @@
 //! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
 //! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
+//! | `rules/` | which frames handlers want |
+//! | `handling.rs` | handlers on frames, and where frames go from them |
+//! | `generate.rs` | a generator of frames |
 //! | `loans.rs` | receive buffers whose frames the kernel has |
 //! | `softrings.rs` | kernel threads that run the protocols for frames that have come |
 //! | `waiters.rs`, `programs.rs` | threads that wait, and those of programs |
@@ -32,6 +35,8 @@ mod card;
 mod design;
 mod driver;
 mod driver_spec;
+mod generate;
+mod handling;
 mod holding;
 mod interrupts;
 mod joining;
@@ -40,6 +45,7 @@ mod messages;
 mod net;
 mod programs;
 mod receive;
+mod rules;
 mod sockets;
 mod softrings;
 mod spec;
@@ -51,8 +57,10 @@ mod wire;
 pub use card::Statistics;
 pub(crate) use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
+pub use handling::{Handling, InstallError, RuleReport, check_overlaps};
+pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};
 pub use spec::{
-    DriverSpec, EthernetSpec, FramesSpec, InterruptsSpec, MessagesSpec, ReceiveSpec, RegistersSpec,
-    SocketsSpec, StackCosts, TcpSpec, TransmitSpec,
+    DriverSpec, EthernetSpec, FramesSpec, HandlersSpec, InterruptsSpec, MessagesSpec, ReceiveSpec,
+    RegistersSpec, SocketsSpec, StackCosts, TcpSpec, TransmitSpec,
 };

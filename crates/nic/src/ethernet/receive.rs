@@ -1,6 +1,7 @@
 //! The receive path of the card: frames to the rings of host memory, and the interrupts that tell of them.
 
 use super::card::Card;
+use super::handling::Checked;
 use super::interrupts::Coalescing;
 use super::joining::{Arriving, Joining};
 use super::spec::EthernetSpec;
@@ -125,13 +126,23 @@ impl Card {
                 self.count(|counted| counted.check_errors += 1);
                 continue;
             }
-            self.clone().take(packet.open()).await;
-            self.port.free_slot();
+            if self.discards.get() {
+                self.port.free_slot();
+                continue;
+            }
+            match (self.check(packet.open()), &self.handling) {
+                (None, _) => self.port.free_slot(),
+                (Some(checked), Some(handling)) => self.choose(handling, checked).await,
+                (Some(checked), None) => {
+                    self.accept(checked).await;
+                    self.port.free_slot();
+                }
+            }
         }
     }
 
-    /// Takes a frame to host memory, or drops it. Returns when it has left the card's buffer.
-    async fn take(self: Rc<Card>, packet: Packet) {
+    /// A frame from the link; none if its check sequence is wrong.
+    fn check(&self, packet: Packet) -> Option<Checked> {
         let Packet { label, header, payload, mut path, .. } = packet;
         let message = label.message;
         path.advance(Stage::LINK, self.sim.now());
@@ -145,8 +156,14 @@ impl Card {
         }) else {
             self.count(|counted| counted.check_errors += 1);
             self.recorder.message_matched(message, self.sim.now(), "check sequence");
-            return;
+            return None;
         };
+        Some(Checked { message, frame, payload, path })
+    }
+
+    /// Takes a frame to host memory, or drops it. Returns when it has left the card's buffer.
+    pub(super) async fn accept(self: &Rc<Card>, checked: Checked) {
+        let Checked { message, frame, payload, path } = checked;
         let hash = self.hash(&frame);
         let ring = &self.receive[hash % self.receive.len()];
         let bytes = frame.len() as u64;
@@ -155,13 +172,18 @@ impl Card {
             self.recorder.message_matched(message, self.sim.now(), "too long");
             return;
         }
-        let verified = self.spec.frames.checksums && is_right(&frame);
+        let verified = self.verified(&frame);
         let arriving = Arriving { hash, payload, frames: 1, verified, message, path };
         if self.spec.receive.lro > 0 && verified {
             self.join(arriving, &frame).await;
         } else {
             self.write(arriving).await;
         }
+    }
+
+    /// Whether the card tells the driver that a frame's checksums are right.
+    pub(super) fn verified(&self, frame: &[u8]) -> bool {
+        self.spec.frames.checksums && is_right(frame)
     }
 
     /// Writes a frame to host memory, and the completion behind it, or drops it. Returns when it has left the card's buffer.

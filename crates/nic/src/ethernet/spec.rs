@@ -2,12 +2,15 @@
 
 use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
 use super::net::stack_spec;
+use super::rules::MOST_WORDS;
 use crate::sections::{NodeSpec, read_bus, read_node, read_threads};
+use crate::spin::{HpuSpec, Scheduling, read_hpu};
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_spec::Reader;
 use nicety_stack::{CongestionControl, Stack};
 use nicety_types::{Duration, NodeId};
+use std::sync::Arc;
 
 pub use super::driver_spec::{DriverSpec, InterruptsSpec};
 
@@ -42,6 +45,23 @@ pub struct EthernetSpec {
     pub tcp: TcpSpec,
     /// Messages of `send` and `recv`.
     pub messages: MessagesSpec,
+    /// Handlers on frames, where the card has processors for them.
+    pub handlers: Option<HandlersSpec>,
+}
+
+/// Handlers on frames.
+#[derive(Clone, Debug)]
+pub struct HandlersSpec {
+    /// The handler processors.
+    pub hpu: Arc<HpuSpec>,
+    /// Rules that choose handlers.
+    pub rules: usize,
+    /// Words of a frame that a rule compares.
+    pub words: usize,
+    /// Comparing a frame with all rules.
+    pub match_: Duration,
+    /// Bytes before a frame, for headers that handlers put there.
+    pub headroom: u64,
 }
 
 /// The card's registers, over the bus.
@@ -327,6 +347,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         ),
         match_: instructions(&s, "match", "the library's work for a message, at either end"),
     };
+    let handlers = reader.section("hpu").has("cores").then(|| read_handlers(reader));
     let spec = EthernetSpec {
         node,
         bus,
@@ -342,6 +363,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         sockets,
         tcp,
         messages,
+        handlers,
     };
     if let Err(error) = Stack::new(stack_spec(&spec, NodeId(0), 0)) {
         let text = error.to_string();
@@ -349,6 +371,28 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         reader.section("tcp").refuse(key, &text, "see docs/parts/stack.md");
     }
     spec
+}
+
+fn read_handlers(reader: &Reader<'_>) -> HandlersSpec {
+    let s = reader.section("hpu");
+    let hpu = read_hpu(reader);
+    if hpu.pspin.is_some() {
+        s.refuse("interface", "handlers of frames are not written for PsPIN", "leave hpu.interface out");
+    }
+    if hpu.scheduling == Scheduling::HomeCluster {
+        s.refuse(
+            "scheduling",
+            "frames belong to no messages, which have the home clusters",
+            "write hpu.scheduling = \"first-come\"",
+        );
+    }
+    HandlersSpec {
+        rules: s.count("rules", 1..=1024, "rules that choose handlers for frames") as usize,
+        words: s.count("words", 1..=MOST_WORDS as u64, "words of a frame that a rule compares") as usize,
+        match_: s.time("match", "comparing a frame with all rules"),
+        headroom: s.size("headroom", 0..=1024, "bytes before a frame, for headers that handlers put there"),
+        hpu: Arc::new(hpu),
+    }
 }
 
 /// Bytes of a frame before its IP packet: Ethernet and 802.1Q.

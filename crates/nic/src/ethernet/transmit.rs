@@ -4,11 +4,11 @@ use super::card::Card;
 use super::spec::{EthernetSpec, HEADERS};
 use super::waiters::Waiters;
 use super::{stages, wire};
-use nicety_fabric::{Channel, HeaderBytes, Label, Packet};
+use nicety_fabric::{Channel, Label, Packet};
 use nicety_host::threads::{Data, Thread};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_kernel::Permit;
-use nicety_types::{Buffer, Flight, MessageId, Path, Payload, Resource, Stage, Starter};
+use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Resource, Stage, Starter, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -209,16 +209,16 @@ impl Card {
             path.advance(Stage::SEND_QUEUED, self.sim.now());
             let mut offset = 0;
             for payload in frames {
-                let (header, destination) = {
+                let destination = {
                     let (_, frame) = payload.pieces().next().expect("a frame has bytes");
-                    (wire::check_sequence(frame), wire::destination(frame, self.nodes))
+                    wire::destination(frame, self.nodes)
                 };
                 let bytes = payload.len();
                 match destination {
                     None => self.count(|counted| counted.no_station += 1),
                     Some(destination) => {
                         let label = Label { destination, message: leaving.message, offset };
-                        path = self.launch(label, header, payload, path).await;
+                        path = self.launch(label, payload, path).await;
                     }
                 }
                 offset += bytes;
@@ -228,13 +228,42 @@ impl Card {
         }
     }
 
-    async fn launch(&self, label: Label, header: HeaderBytes, payload: Payload, path: Path) -> Path {
-        let packet = Packet { label, channel: Channel::Data(0), header, payload, path: path.clone() };
-        let turn = self.port.turn(Flight::resting(path)).await;
-        let handed = self.port.launch(packet, turn);
+    /// Sends a frame with its check sequence. Returns the path up to when its last byte is on the link.
+    async fn launch(&self, label: Label, payload: Payload, path: Path) -> Path {
+        let handed = self.begin(label, payload, path).await;
         self.sim.until(handed.at()).await;
         self.count(|counted| counted.frames_sent += 1);
         handed
+    }
+
+    /// Begins to send a frame with its check sequence.
+    async fn begin(&self, label: Label, payload: Payload, path: Path) -> Path {
+        let header = {
+            let (_, frame) = payload.pieces().next().expect("a frame has bytes");
+            wire::check_sequence(frame)
+        };
+        let packet = Packet { label, channel: Channel::Data(0), header, payload, path: path.clone() };
+        let _link = self.link.acquire().await;
+        let turn = self.port.turn(Flight::resting(path)).await;
+        self.port.launch(packet, turn)
+    }
+
+    /// Sends a frame that comes from no ring. Returns when it is on the link.
+    pub(super) async fn put_on_wire(&self, to: NodeId, message: MessageId, payload: Payload, path: Path) {
+        self.launch(Label { destination: to, message, offset: 0 }, payload, path).await;
+    }
+
+    /// Begins to send such a frame. Returns when it began.
+    pub(super) async fn start_on_wire(
+        &self,
+        to: NodeId,
+        message: MessageId,
+        payload: Payload,
+        path: Path,
+    ) -> Time {
+        self.begin(Label { destination: to, message, offset: 0 }, payload, path).await;
+        self.count(|counted| counted.frames_sent += 1);
+        self.sim.now()
     }
 
     /// A frame has left: its descriptor is free when the driver can see that, and an interrupt tells those who wait for one.
@@ -259,7 +288,7 @@ impl Card {
 }
 
 /// A frame as it leaves, padded where it is short.
-fn whole(frame: &[u8]) -> Payload {
+pub(super) fn whole(frame: &[u8]) -> Payload {
     if frame.len() >= wire::SHORTEST {
         return Payload::real(Buffer::copy_of(frame));
     }

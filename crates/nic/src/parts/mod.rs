@@ -9,6 +9,7 @@
 //! | message numbers seen, to detect duplicates | `seen.rs` |
 //! | sequence numbers seen in a window of them, likewise | `window.rs` |
 //! | packets of a card to itself | `loopback.rs` |
+//! | when the packets of a generator leave | `pace.rs` |
 //! | reliable transport between a card and its link, for networks that lose packets | `transport` |
 
 mod dma;
@@ -16,6 +17,7 @@ mod engine;
 mod first_fit;
 mod loopback;
 mod matching;
+mod pace;
 mod seen;
 pub mod stages;
 pub mod transport;
@@ -26,5 +28,7 @@ pub use engine::{Engine, LastUse, Moving};
 pub use first_fit::FirstFit;
 pub(crate) use loopback::Loopback;
 pub use matching::Matching;
+pub(crate) use pace::Pace;
+pub use pace::{Due, Offered};
 pub use seen::Seen;
 pub use window::Window;

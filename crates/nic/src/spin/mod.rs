@@ -37,24 +37,28 @@ mod transmit;
 mod watch;
 mod wire;
 
+pub use crate::parts::{Due, Offered};
 pub(crate) use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::commands::printf::Printed;
 pub use handlers::contention::WaitedWord;
 pub use handlers::levels::{LevelUse, WaitingLine};
+pub(crate) use handlers::run::frames::{Fate as FrameFate, Frame, FrameLimits};
+pub use handlers::run::frames::{Frames, load_frame_handler};
 pub use host::CallError;
 pub use host::command::{Appending, Pending};
 pub use host::match_bits::MESSAGES;
 pub use programs::application::HandlerStatistics;
 pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationReport};
-pub use programs::attachments::{Attach, AttachError, HpuMemoryId, State};
+pub use programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, State};
 pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use receive::intake::Unusable;
 pub use spec::pspin_map;
+pub(crate) use spec::read_hpu;
 pub use spec::{CommandsSpec, HpuSpec, Scheduling, SpinSpec};
 pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec, PacketsSpec, Piece};
-pub use transmit::generate::{Due, Generated, Offered, Target};
+pub use transmit::generate::{Generated, Target};
 pub use watch::Watch;
 
 use crate::parts::Dma;
@@ -78,6 +82,7 @@ use programs::attachments::Attachments;
 use receive::contexts::Contexts;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -100,7 +105,95 @@ pub struct Busy {
 /// Most different failures that a card keeps; further ones are counted by kind.
 const FAILURES_KEPT: usize = 100;
 
-/// One node's card.
+/// The handler processors of a node's card.
+pub struct Processors {
+    sim: Sim,
+    node: NodeId,
+    hpu: Arc<HpuSpec>,
+    hpus: Hpus,
+    attachments: Attachments,
+    failures: RefCell<Vec<ProgramFailure>>,
+    /// Set when a handler is stopped.
+    alarm: RefCell<Option<Arc<AtomicBool>>>,
+    refusals: Refusals,
+    contention: Contention,
+    levels: Levels,
+    log: Log,
+    printed: Cell<Printed>,
+    recorder: Recorder,
+    watch: OnceCell<Rc<dyn Watch>>,
+}
+
+impl Processors {
+    /// Handler processors without programs. Packets have at most `packet` bytes.
+    fn new(sim: &Sim, hpu: Arc<HpuSpec>, packet: u64, log: Log, recorder: &Recorder) -> Processors {
+        Processors {
+            sim: sim.clone(),
+            node: sim.node(),
+            hpus: Hpus::new(sim, hpu.clone()),
+            attachments: Attachments::new(&hpu),
+            failures: RefCell::default(),
+            alarm: RefCell::default(),
+            refusals: Refusals::default(),
+            contention: Contention::default(),
+            levels: Levels::new(&hpu, packet),
+            log,
+            printed: Cell::default(),
+            recorder: recorder.clone(),
+            watch: OnceCell::new(),
+            hpu,
+        }
+    }
+
+    /// Statistics of the handlers, added up.
+    pub fn handler_statistics(&self) -> HandlerStatistics {
+        self.attachments.statistics()
+    }
+
+    /// Failed handlers, for the first hundred reasons; failures for other reasons are counted by kind.
+    pub fn failures(&self) -> Vec<ProgramFailure> {
+        self.failures.borrow().clone()
+    }
+
+    /// Whether a handler was stopped by a trap or by its application's budget.
+    pub fn has_stopped_one(&self) -> bool {
+        let failures = self.failures.borrow();
+        failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget))
+    }
+
+    /// Sets `alarm` as soon as a handler is stopped by a trap or by its application's budget: that may be what ends
+    /// the run.
+    pub fn on_stop(&self, alarm: Arc<AtomicBool>) {
+        self.alarm.replace(Some(alarm));
+    }
+
+    /// Words of memory that handlers have waited for, mostly locks.
+    pub fn waited_words(&self) -> Vec<WaitedWord> {
+        self.contention.list()
+    }
+
+    /// Lines that the instruction caches were filled with.
+    pub fn code_lines_filled(&self) -> u64 {
+        self.levels.fills()
+    }
+
+    /// What each level of memory has done at which handlers wait for one another.
+    pub fn memory_levels(&self) -> Vec<LevelUse> {
+        self.levels.list()
+    }
+
+    /// Commands of handlers that this card has refused, in the order of their first refusals.
+    pub fn refused_commands(&self) -> Vec<RefusedCommand> {
+        self.refusals.list()
+    }
+
+    /// Counters of handlers' output.
+    pub fn printed(&self) -> Printed {
+        self.printed.get()
+    }
+}
+
+/// One node's card: its handler processors, and messages.
 pub struct Card {
     sim: Sim,
     node: NodeId,
@@ -122,9 +215,8 @@ pub struct Card {
     /// Messages in progress that are answered by a reply.
     replies: Cell<u32>,
     answers: Answers,
-    hpus: Hpus,
     scheduler: Scheduler,
-    attachments: Attachments,
+    processors: Processors,
     contexts: Contexts,
     /// Match entries that handlers have left open.
     held: RefCell<Vec<MeHandle>>,
@@ -137,16 +229,14 @@ pub struct Card {
     messages: Cell<u64>,
     /// Whether the card generates packets, and drops those received.
     discards: Cell<bool>,
-    failures: RefCell<Vec<ProgramFailure>>,
-    /// Set when a handler is stopped.
-    alarm: RefCell<Option<Arc<AtomicBool>>>,
-    refusals: Refusals,
-    contention: Contention,
-    levels: Levels,
-    log: Log,
-    printed: Cell<Printed>,
     recorder: Recorder,
-    watch: OnceCell<Rc<dyn Watch>>,
+}
+
+impl Deref for Card {
+    type Target = Processors;
+    fn deref(&self) -> &Processors {
+        &self.processors
+    }
 }
 
 impl Card {
@@ -178,9 +268,8 @@ impl Card {
             atomics: Atomics::new(sim),
             replies: Cell::new(0),
             answers: Answers::new(sim),
-            hpus: Hpus::new(sim, spec.clone()),
             scheduler: Scheduler::new(sim, &spec.hpu),
-            attachments: Attachments::new(&spec.hpu),
+            processors: Processors::new(sim, spec.hpu.clone(), spec.packet_payload, log, recorder),
             contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
             held: RefCell::default(),
             view: HostView::new(Signal::new(sim)),
@@ -189,15 +278,7 @@ impl Card {
             posting: Signal::new(sim),
             messages: Cell::new(0),
             discards: Cell::new(false),
-            failures: RefCell::default(),
-            alarm: RefCell::default(),
-            refusals: Refusals::default(),
-            contention: Contention::default(),
-            levels: Levels::new(&spec),
-            log,
-            printed: Cell::default(),
             recorder: recorder.clone(),
-            watch: OnceCell::new(),
             sim: sim.clone(),
             spec,
         });
@@ -267,51 +348,10 @@ impl Card {
         self.port.packets().0
     }
 
-    /// Statistics of this card's handlers, added up.
-    pub fn handler_statistics(&self) -> HandlerStatistics {
-        self.attachments.statistics()
-    }
-
     /// Busy times of parts of this card so far.
     pub fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.dma.bus().busy();
         Busy { matching: self.matching.borrow().busy(), link: self.port.busy(), bus_to_card, bus_to_host }
-    }
-
-    /// Failed handlers, for the first hundred reasons; failures for other reasons are counted by kind.
-    pub fn failures(&self) -> Vec<ProgramFailure> {
-        self.failures.borrow().clone()
-    }
-
-    /// Sets `alarm` as soon as a handler is stopped by a trap or by its application's budget: that may be what ends
-    /// the run.
-    pub fn on_stop(&self, alarm: Arc<AtomicBool>) {
-        self.alarm.replace(Some(alarm));
-    }
-
-    /// Words of memory that handlers have waited for, mostly locks.
-    pub fn waited_words(&self) -> Vec<WaitedWord> {
-        self.contention.list()
-    }
-
-    /// Lines that the instruction caches were filled with.
-    pub fn code_lines_filled(&self) -> u64 {
-        self.levels.fills()
-    }
-
-    /// What each level of memory has done at which handlers wait for one another.
-    pub fn memory_levels(&self) -> Vec<LevelUse> {
-        self.levels.list()
-    }
-
-    /// Commands of handlers that this card has refused, in the order of their first refusals.
-    pub fn refused_commands(&self) -> Vec<RefusedCommand> {
-        self.refusals.list()
-    }
-
-    /// Counters of handlers' output.
-    pub fn printed(&self) -> Printed {
-        self.printed.get()
     }
 
     /// Acts on the interface at the end of `path`, and carries out the effects.

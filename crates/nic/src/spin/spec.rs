@@ -21,6 +21,7 @@ use nicety_hpu::{Core, Isa};
 use nicety_portals::{Features, Limits};
 use nicety_spec::Reader;
 use nicety_types::{Duration, Frequency};
+use std::sync::Arc;
 
 /// A Portals 4 card with packet handlers.
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ pub struct SpinSpec {
     /// Reliable transport.
     pub transport: TransportSpec,
     /// The handler processors.
-    pub hpu: HpuSpec,
+    pub hpu: Arc<HpuSpec>,
     /// The router of a host on a torus, where the card has one of its own.
     pub router: Option<RouterSpec>,
     /// One-way time to or from the job launcher.
@@ -168,7 +169,7 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
     let atomic =
         s.time("compute", "computing an atomic operation, between reading host memory and writing it");
     let messages = read_messages(reader);
-    let hpu = read_hpu(reader);
+    let hpu = Arc::new(read_hpu(reader));
     SpinSpec {
         host,
         bus,
@@ -214,7 +215,8 @@ fn read_transport(reader: &Reader<'_>) -> TransportSpec {
     }
 }
 
-fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
+/// Reads the handler processors of a card: its sections `[hpu]`, `[hpu.cycles]` and `[memory]`.
+pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let s = reader.section("hpu.cycles");
     let (costs, overlap) = overlap::read(reader, read_costs(&s));
     let handler_start = s.count("handler_start", 0..=1_000_000, "starting a handler");

@@ -1,6 +1,6 @@
 //! A witness of what becomes of packets, told as it happens: for figures of runs too long to be recorded.
 
-use super::Card;
+use super::Processors;
 use nicety_types::{HandlerRun, MessageId, Time};
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ pub trait Watch {
     fn ran(&self, run: &HandlerRun);
 }
 
-impl Card {
+impl Processors {
     /// Has this told of packets and handlers from now on.
     ///
     /// # Panics
@@ -29,14 +29,24 @@ impl Card {
     pub(in crate::spin) fn note_arrived(&self, message: MessageId, offset: u64) {
         let now = self.sim.now();
         self.recorder.packet_arrived(message, offset, now);
+        self.watch_arrived(message);
+    }
+
+    /// The same, told to the witness alone.
+    pub(crate) fn watch_arrived(&self, message: MessageId) {
         if let Some(watch) = self.watch.get() {
-            watch.arrived(message, now);
+            watch.arrived(message, self.sim.now());
         }
     }
 
     /// A packet has left the packet buffer at this time.
     pub(in crate::spin) fn note_settled(&self, message: MessageId, offset: u64, at: Time) {
         self.recorder.packet_settled(message, offset, at);
+        self.watch_settled(message, at);
+    }
+
+    /// The same, told to the witness alone.
+    pub(crate) fn watch_settled(&self, message: MessageId, at: Time) {
         if let Some(watch) = self.watch.get() {
             watch.settled(message, at);
         }

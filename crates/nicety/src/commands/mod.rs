@@ -7,10 +7,11 @@
 //! Commands refer to objects, such as buffers, by the numbers in earlier outcomes.
 //!
 //! Each file has the commands about one subject, and carries them out on a [`Host`]: `messages.rs`, `portals.rs`,
-//! `handlers.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `names.rs` parses the names of options and
+//! `handlers.rs`, `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `names.rs` parses the names of options and
 //! operators.
 
 mod channels;
+mod frames;
 mod handlers;
 mod interfaces;
 mod messages;
@@ -21,6 +22,7 @@ mod rdma;
 mod sockets;
 
 pub use channels::{ChannelCall, Wanted};
+pub use frames::FrameSetup;
 pub use handlers::{HandlerCall, HandlerSetup};
 pub use interfaces::{InterfaceCall, InterfaceSetup};
 pub use messages::{Extent, MessageCall};
@@ -65,6 +67,8 @@ pub enum Setup {
     Rdma(RdmaSetup),
     /// About sockets.
     Sockets(SocketSetup),
+    /// About handlers on frames.
+    Frames(FrameSetup),
     /// Asks whether the host's card has this interface: [`Outcome::Nothing`] if it has.
     Has(Api),
 }
@@ -79,6 +83,7 @@ pub enum Api {
     Rdma,
     Gpu,
     Socket,
+    Frames,
 }
 
 /// A command that takes virtual time.
@@ -195,6 +200,7 @@ type Carried<'c> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 'c>>;
 #[derive(Clone, Default)]
 pub struct Loaded {
     handlers: Shared<OnCards<(Vec<u8>, HandlerNames), Handlers>>,
+    frames: Shared<OnCards<frames::Compiled, Handlers>>,
     processes: Shared<OnCards<Vec<u8>, Processes>>,
 }
 
@@ -290,11 +296,13 @@ impl Program {
             Setup::Interfaces(setup) => self.set_up_interfaces(setup),
             Setup::Rdma(setup) => self.set_up_rdma(setup),
             Setup::Sockets(setup) => self.set_up_sockets(setup),
+            Setup::Frames(setup) => self.set_up_frames(setup),
             Setup::Has(Api::Portals) => self.0.host.portals().map(|_| Outcome::Nothing),
             Setup::Has(Api::Channels) => self.0.host.channels().map(|_| Outcome::Nothing),
             Setup::Has(Api::Vni) => self.0.host.vni().map(|_| Outcome::Nothing),
             Setup::Has(Api::Rdma) => self.0.host.rdma().map(|_| Outcome::Nothing),
             Setup::Has(Api::Socket) => self.0.host.socket().map(|_| Outcome::Nothing),
+            Setup::Has(Api::Frames) => self.0.host.frames().map(|_| Outcome::Nothing),
             Setup::Has(Api::Gpu) => self.0.host.gpu().map(|_| Outcome::Nothing),
         }
     }

@@ -3,10 +3,11 @@
 //!
 //! Features of one card design are behind a handle of their own: [`Host::portals`] (`portals.rs`, `offload.rs`),
 //! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`), [`Host::rdma`] (`rdma.rs`),
-//! [`Host::socket`] (`socket.rs`); the memory of a graphics processor behind [`Host::gpu`] (`gpu.rs`).
+//! [`Host::socket`] (`socket.rs`), [`Host::frames`] (`frames.rs`); the memory of a graphics processor behind [`Host::gpu`] (`gpu.rs`).
 
 mod buffer;
 mod device;
+mod frames;
 mod gpu;
 mod offload;
 mod portals;
@@ -22,6 +23,7 @@ mod work;
 
 pub use buffer::Buffer;
 pub use device::{Alternative, Channel, Device};
+pub use frames::FrameHandlers;
 pub use gpu::Gpu;
 pub use portals::Portals;
 pub use processes::Channels;

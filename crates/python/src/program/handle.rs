@@ -204,6 +204,7 @@ impl Calls {
             "rdma" => Api::Rdma,
             "gpu" => Api::Gpu,
             "socket" => Api::Socket,
+            "frames" => Api::Frames,
             _ => return Err(InputError::new_err(format!("a host has no {name}"))),
         };
         self.0.set_up(Setup::Has(api)).map(drop)

@@ -1,6 +1,6 @@
 //! Programs of hosts that are Python coroutines.
 //!
-//! A program calls its host: [`messages`], [`portals`], [`handlers`], [`processes`], [`channels`],
+//! A program calls its host: [`messages`], [`portals`], [`handlers`], [`frames`], [`processes`], [`channels`],
 //! [`interfaces`], [`rdma`] and [`sockets`] read the arguments ([`arguments`]) and make a command of them, which is plain data of [`nicety::commands`]. A
 //! set-up command takes no virtual time and is answered at once ([`running`]). Any other is a [`call`], which the
 //! coroutine yields when it awaits it; its [`thread`] hands the command to the simulation, and steps the coroutine
@@ -14,6 +14,7 @@
 mod arguments;
 mod call;
 mod channels;
+mod frames;
 mod handle;
 mod handlers;
 mod interfaces;
@@ -30,6 +31,7 @@ mod thread;
 
 pub use call::Call;
 pub use channels::ChannelCalls;
+pub use frames::FrameCalls;
 pub use handle::Calls;
 pub use handlers::HandlerCalls;
 pub use interfaces::InterfaceCalls;

@@ -22,6 +22,9 @@ pub(in crate::spin) mod number {
     pub const PRINTF: u32 = 0x150;
     pub const PSPIN_DMA: u32 = 0x160;
     pub const PSPIN_UNTIL: u32 = 0x161;
+    pub const FRAME_PUSH: u32 = 0x170;
+    pub const FRAME_PULL: u32 = 0x171;
+    pub const FRAME_RESIZE: u32 = 0x172;
 }
 
 /// The name of a command in timelines.
@@ -38,6 +41,7 @@ pub(in crate::spin) const fn command_name(number: u32) -> &'static str {
         number::DMA_WAIT => "DMA wait",
         number::YIELD => "yield",
         number::PSPIN_DMA | number::PSPIN_UNTIL => "cluster DMA",
+        number::FRAME_PUSH | number::FRAME_PULL | number::FRAME_RESIZE => "frame length",
         _ => "command",
     }
 }
@@ -93,6 +97,8 @@ pub(in crate::spin) enum Stop {
         /// Bytes asked for.
         len: u64,
     },
+    /// Something that the card cannot do: what.
+    Wrong(String),
 }
 
 impl From<TrapKind> for Stop {

@@ -3,13 +3,13 @@
 //! Cores come to a contended level in the order of cycles, and within a cycle in the order of their numbers: on a card
 //! with such a level all cores run on one clock, and the cycles of core n begin 2 n ps after its edges.
 
-use crate::spin::Card;
+use crate::spin::Processors;
 use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::refusals::place;
 use crate::spin::handlers::running::{ARGUMENTS, Running};
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map;
-use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, SpinSpec, Timings, own_cycles};
+use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, Timings, own_cycles};
 use nicety_hpu::{AccessKind, Banks, Cache, OrderPoint, Served};
 use nicety_types::{Duration, Time};
 use rustc_hash::FxHashMap;
@@ -81,7 +81,9 @@ struct Contended {
 
 /// The memories of a card's cores.
 pub(in crate::spin) struct Levels {
-    spec: Arc<SpinSpec>,
+    spec: Arc<HpuSpec>,
+    /// Most bytes of a packet.
+    packet: u64,
     pub(in crate::spin) timings: Timings,
     /// Whether any level is contended.
     pub(in crate::spin) shared: bool,
@@ -94,24 +96,25 @@ pub(in crate::spin) struct Levels {
 }
 
 impl Levels {
-    pub(in crate::spin) fn new(spec: &Arc<SpinSpec>) -> Levels {
-        let memories = &spec.hpu.memories;
+    pub(in crate::spin) fn new(spec: &Arc<HpuSpec>, packet: u64) -> Levels {
+        let memories = &spec.memories;
         Levels {
-            timings: Timings::of(&spec.hpu),
+            timings: Timings::of(spec),
             shared: memories.is_shared(),
             contended: RefCell::default(),
-            caches: RefCell::new(caches(&spec.hpu)),
+            caches: RefCell::new(caches(spec)),
             waits: RefCell::default(),
             spec: spec.clone(),
+            packet,
         }
     }
 
     fn hpu(&self) -> &HpuSpec {
-        &self.spec.hpu
+        &self.spec
     }
 
     fn memories(&self) -> &MemorySpec {
-        &self.spec.hpu.memories
+        &self.spec.memories
     }
 
     /// The cycles of a core that becomes busy at `now`.
@@ -185,7 +188,7 @@ impl Levels {
             _ => (core, hpu.cores),
         };
         let slots = |size: u64, cores: usize| cores as u64 * size.next_multiple_of(64);
-        let (payload, stack) = (self.spec.packet_payload, u64::from(hpu.stack));
+        let (payload, stack) = (self.packet, u64::from(hpu.stack));
         let packets = || u64::from(hpu.memory).next_multiple_of(64);
         let stacks = || packets() + slots(payload, cores);
         let (start, own) = match piece {
@@ -339,7 +342,7 @@ fn caches(hpu: &HpuSpec) -> Vec<Cache> {
     vec![Cache::new(spec.shape); number]
 }
 
-impl Card {
+impl Processors {
     /// A handler comes to an instruction that waits for its turn. Returns the cycles that it takes beside those that the
     /// instruction costs in a memory without contention.
     pub(in crate::spin) fn in_turn(&self, running: &mut Running, point: &OrderPoint) -> u64 {
@@ -358,7 +361,7 @@ impl Card {
         // The slice itself adds the latency of other pieces.
         let Some(reach) = reach.filter(|reach| self.levels.timings.waits(reach.piece)) else { return 0 };
         let cycles = self.levels.access(running, &reach, bytes, kind);
-        cycles - u64::from(own_cycles(&self.spec.hpu.core.costs, kind))
+        cycles - u64::from(own_cycles(&self.hpu.core.costs, kind))
     }
 
     /// A command works atomically on 8 bytes of a handler's memory. Returns the cycles that it takes beside the command's

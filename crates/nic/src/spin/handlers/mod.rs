@@ -15,7 +15,7 @@
 //! | commands of handlers: DMA, puts, output | `commands` |
 //! | a handler's result, and what follows from it | `outcome.rs` |
 //! | the packet scheduler, and copies of packets to clusters | `packets.rs` |
-//! | the run of a handler, slice after slice | `run.rs` |
+//! | the run of a handler, slice after slice; handlers of frames, which have no messages | `run` |
 
 pub(super) mod codes;
 pub(super) mod commands;
@@ -27,7 +27,7 @@ mod outcome;
 pub(super) mod packets;
 mod pspin;
 pub(super) mod refusals;
-mod run;
+pub(crate) mod run;
 pub(super) mod running;
 pub(super) mod shared;
 pub(super) mod transfers;

@@ -1,5 +1,6 @@
 //! The effects of a handler's result.
 
+use crate::spin::Processors;
 use crate::spin::handlers::fate::Run;
 use crate::spin::incoming::{Arrived, Fate};
 use crate::spin::programs::program::Kind;
@@ -190,7 +191,9 @@ impl Card {
             Kind::Completion => self.advance(place),
         }
     }
+}
 
+impl Processors {
     /// Keeps a failure for the run's report; equal ones are counted.
     pub(in crate::spin) fn report_failure(&self, kind: FailureKind, hpu: Option<usize>, text: String) {
         if let (FailureKind::Trap | FailureKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {

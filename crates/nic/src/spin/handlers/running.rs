@@ -1,5 +1,6 @@
 //! A running handler: the context of its commands, and its memory.
 
+use crate::spin::handlers::codes::Stop;
 use crate::spin::handlers::hpus::Thread;
 use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::pspin::command_unit::Issued;
@@ -8,8 +9,9 @@ use crate::spin::programs::application::Application;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::{Kind, map};
 use crate::spin::spec::{Piece, Timings};
-use nicety_hpu::{AddressSpace, Region};
+use nicety_hpu::{AddressSpace, DeviceAccess, Region};
 use nicety_types::{Buffer, MessageId, Path, Payload, Time};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Bytes of a handler's arguments: the header of its message or packet.
@@ -19,6 +21,8 @@ pub(in crate::spin) const ARGUMENTS: usize = 64;
 pub(in crate::spin) struct RunMemory {
     /// The real bytes of its packet, if there are any.
     pub(in crate::spin) packet: Option<Buffer>,
+    /// Those of them that are the packet, where others are around it.
+    part: Option<Range<usize>>,
     /// A phantom payload: there are no bytes to map, and a handler that touches it is stopped.
     pub(in crate::spin) phantom: Option<Payload>,
     pub(in crate::spin) arguments: [u8; ARGUMENTS],
@@ -29,7 +33,7 @@ pub(in crate::spin) struct RunMemory {
 impl RunMemory {
     /// Memory without a packet.
     pub(in crate::spin) const fn new() -> RunMemory {
-        RunMemory { packet: None, phantom: None, arguments: [0; ARGUMENTS], hardware: None }
+        RunMemory { packet: None, part: None, phantom: None, arguments: [0; ARGUMENTS], hardware: None }
     }
 
     /// Takes a packet's payload.
@@ -39,6 +43,27 @@ impl RunMemory {
             true => self.packet = Some(payload.into_buffer().expect("every segment is real")),
             false => self.phantom = Some(payload),
         }
+    }
+
+    /// Takes a place of the packet buffer, of which this part is the packet.
+    pub(in crate::spin) fn hold_part(&mut self, place: Buffer, part: Range<usize>) {
+        (self.packet, self.part) = (Some(place), Some(part));
+    }
+
+    /// Which part of its place the packet is.
+    pub(in crate::spin) fn part(&self) -> Range<usize> {
+        self.part.clone().unwrap_or(0..0)
+    }
+
+    /// Makes another part of its place the packet.
+    pub(in crate::spin) fn set_part(&mut self, part: Range<usize>) {
+        self.part = Some(part);
+    }
+
+    /// The place, and the part of it that is the packet.
+    pub(in crate::spin) fn into_part(self) -> (Buffer, Range<usize>) {
+        let part = self.part();
+        (self.packet.unwrap_or_else(|| Buffer::zeroed(0)), part)
     }
 
     /// Whether all of these addresses are in a phantom payload.
@@ -74,12 +99,16 @@ pub(in crate::spin) fn fill<'a>(
         return hardware.fill(space, timings, attachment, bytes, packet);
     }
     let Bytes { data, state, stack, .. } = bytes;
-    let packet = run.packet.as_mut().map_or(&mut [][..], |packet| &mut packet[..]);
+    let (start, packet) = match (run.packet.as_mut(), &run.part) {
+        (None, _) => (0, &mut [][..]),
+        (Some(packet), None) => (0, &mut packet[..]),
+        (Some(packet), Some(part)) => (part.start as u32, &mut packet[part.clone()]),
+    };
     let code = &attachment.program.code;
     let mut push = |piece, region| space.push(timings.apply(piece, region));
     push(Piece::State, Region::memory("the state", attachment.state_address(), state));
     push(Piece::Stack, Region::stack("the stack", map::STACK, stack, map::STACK_GUARD));
-    push(Piece::Packet, Region::memory("the packet", map::PACKET, packet));
+    push(Piece::Packet, Region::memory("the packet", map::PACKET + start, packet));
     push(Piece::Constants, Region::read_only("program memory", map::CODE, code));
     push(Piece::Data, Region::memory("the program's data", map::MEMORY, data));
     push(Piece::Arguments, Region::read_only("the header", map::ARGUMENTS, &run.arguments));
@@ -137,4 +166,29 @@ pub(in crate::spin) struct Running {
     pub(in crate::spin) issued: Option<Rc<Issued>>,
     /// The cycles that it waited for its code.
     pub(in crate::spin) fetch_waits: u64,
+}
+
+/// What a card does for its handlers while they run.
+pub(in crate::spin) trait Commands {
+    /// Carries out a command; returns the value of its function in the handlers' header.
+    ///
+    /// # Errors
+    /// The reason to stop the handler.
+    async fn command(&self, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop>;
+
+    /// Carries out an access to a register of the handler's core; returns the value that it loads, none if the handler
+    /// has ended.
+    ///
+    /// # Errors
+    /// The reason to stop the handler.
+    async fn register(&self, running: &mut Running, access: DeviceAccess) -> Result<Option<u32>, Stop>;
+
+    /// Cycles that an access to a packet takes longer now on this core; none if it never does.
+    fn conflict(&self, core: usize) -> Option<u32>;
+
+    /// A handler ends: transfers that it has in flight go on without it.
+    ///
+    /// # Errors
+    /// The reason to stop the handler, which it no longer can be.
+    fn leave(&self, running: &mut Running) -> Result<(), Stop>;
 }

@@ -1,6 +1,6 @@
 //! Words of HPU memory that processors share: accesses to those that atomic operations use are ordered.
 
-use crate::spin::Card;
+use crate::spin::Processors;
 use crate::spin::handlers::contention::{Seen, Word};
 use crate::spin::handlers::running::Running;
 use crate::spin::programs::attachments::Attachment;
@@ -47,7 +47,7 @@ impl Running {
     }
 }
 
-impl Card {
+impl Processors {
     /// Reports a handler's access to a word of its own memory: whether it changed the word, and whether it should
     /// have.
     pub(in crate::spin) fn comes_to(&self, running: &Running, word: u32, pc: u32, how: (bool, bool)) {

@@ -91,6 +91,11 @@ pub enum HandlerError {
     },
     /// The program has no handlers.
     NoHandlers,
+    /// The program has a handler of messages, and frames were to have one.
+    OfMessages {
+        /// Its name.
+        found: &'static str,
+    },
     /// A function's name is nearly a handler's.
     Misspelt {
         /// The name.
@@ -144,6 +149,10 @@ impl fmt::Display for HandlerError {
             HandlerError::NoHandlers => f.write_str(
                 "the program exports no handler: write at least one of header_handler, payload_handler and \
                  completion_handler, with __handler before it and without static",
+            ),
+            HandlerError::OfMessages { found } => write!(
+                f,
+                "the program has a {found}, which is for messages, and no frame_handler; include <frame.h> and write one"
             ),
             HandlerError::Misspelt { name, meant } => write!(
                 f,

@@ -4,6 +4,7 @@
 //! It is the tester of a laboratory: the full line rate, without a host or a bus that could be too slow. Its packets
 //! go through the port like any other, so the receiver's credits throttle it.
 
+use crate::parts::{Due, Offered, Pace};
 use crate::spin::Card;
 use crate::spin::wire::Repr;
 use nicety_fabric::{Channel, Label, Packet};
@@ -37,28 +38,6 @@ pub struct Target {
     pub pt: u32,
     /// Their match bits.
     pub match_bits: u64,
-}
-
-/// When a packet is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// As soon as the link is free.
-    Wire,
-    /// So long after the first one, or as soon as the link is free then.
-    After(Duration),
-}
-
-/// Packets that were offered to a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offered {
-    /// Number of packets.
-    pub packets: u64,
-    /// Their payload.
-    pub bytes: u64,
-    /// How long they take on a link that nothing holds up.
-    pub time: Duration,
-    /// How much later than that the last one was sent.
-    pub late: Duration,
 }
 
 impl Card {
@@ -114,26 +93,19 @@ impl Card {
         mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
     ) -> Offered {
         self.discards.set(true);
-        let begin = self.sim.now();
-        let mut offered = Offered::default();
-        // When the link is free after the latest packet, and when it would be if nothing had held it up.
-        let (mut free, mut unhindered) = (begin, begin);
+        let mut pace = Pace::from(self.sim.now());
         let mut bytes = Vec::new();
         while let Some(due) = next(&mut bytes) {
             let length = bytes.len() as u64;
             assert!((1..=self.spec.packet_payload).contains(&length), "a packet of {length} bytes");
-            if let Due::After(time) = due {
-                unhindered = unhindered.max(begin + time);
-            }
-            self.sim.until(free.max(unhindered)).await;
+            self.sim.until(pace.next(due)).await;
             let interval = self.wire_interval(length);
-            unhindered += interval;
             let header = Header::put(self.node, target.node, target.pt, target.match_bits, length);
             let message = self.next_message();
             let path = Path::from(self.sim.now());
             self.record_sent(message, &header, Starter::Card, &path);
             let turn = self.port.turn(target.node, Flight::resting(path)).await;
-            free = self.sim.now() + interval;
+            pace.sent(self.sim.now(), interval, length);
             let packet = Packet {
                 label: Label { destination: target.node, message, offset: 0 },
                 channel: Channel::Data(0),
@@ -144,11 +116,7 @@ impl Card {
                 path: Path::from(Time::ZERO),
             };
             self.port.launch(packet, turn);
-            offered.packets += 1;
-            offered.bytes += length;
         }
-        offered.time = unhindered.since(begin);
-        offered.late = free.saturating_since(unhindered);
-        offered
+        pace.end()
     }
 }

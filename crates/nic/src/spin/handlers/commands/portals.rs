@@ -4,26 +4,23 @@
 //! virtual time. A command reads its bytes from HPU memory at that time.
 
 use crate::spin::Card;
+use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, number};
-use crate::spin::handlers::running::Running;
+use crate::spin::handlers::running::{Commands, Running};
 use crate::spin::transmit::{HostPart, Report};
-use nicety_hpu::{Access, TrapKind};
+use nicety_hpu::{Access, DeviceAccess, TrapKind};
 use nicety_portals::{CtEvent, Error, Header, Me};
 use nicety_types::{NodeId, Path, Payload, Stage, Starter};
 use std::rc::Rc;
 
 const SERVED: &str = "the card serves the functions of nicety.h, numbers 0x101 to 0x150";
 
-impl Card {
-    /// Carries out a command; returns the value of its function in nicety.h.
-    ///
-    /// # Errors
-    /// The reason to stop the handler.
-    pub(in crate::spin) async fn command(
-        self: &Rc<Card>,
-        running: &mut Running,
-        registers: [u32; 8],
-    ) -> Result<u32, Stop> {
+impl Commands for Rc<Card> {
+    async fn command(&self, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop> {
+        if running.attachment.program.handlers.pspin.is_some() {
+            // Boxed: the task of every handler would be larger for it.
+            return Box::pin(self.runtime_call(running, registers)).await;
+        }
         let [a0, a1, a2, a3, a4, _, _, number] = registers;
         let long = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         match number {
@@ -62,64 +59,29 @@ impl Card {
             number::CT_INC | number::CT_GET | number::CT_SET => {
                 Ok(self.counter(running, number, a0, long(a0, a1))?)
             }
-            number::CAS => {
-                aligned(a0)?;
-                let (expected, new) = (long(a1, a2), long(a3, a4));
-                running.busy += self.command_in_turn(running, a0);
-                Ok(self.atomically(running, a0, |running| {
-                    let swap = self.read_u64(running, a0)? == expected;
-                    if swap {
-                        self.write_u64(running, a0, new)?;
-                    }
-                    Ok((u32::from(swap), swap && new != expected))
-                })?)
-            }
-            number::FADD => {
-                aligned(a0)?;
-                let increment = long(a2, a3);
-                running.busy += self.command_in_turn(running, a0);
-                Ok(self.atomically(running, a0, |running| {
-                    let found = self.read_u64(running, a0)?;
-                    self.write_u64(running, a0, found.wrapping_add(increment))?;
-                    self.write_u64(running, a1, found)?;
-                    Ok((code::OK, increment != 0))
-                })?)
-            }
             number::YIELD => {
                 self.let_others_go(running).await;
                 Ok(code::OK)
             }
-            number::PRINTF => Ok(self.print(running, a0, a1)?),
-            number => Err(TrapKind::UnknownCall { number, served: SERVED }.into()),
+            _ => self.common_command(running, registers, SERVED),
         }
     }
 
-    fn read_u64(&self, running: &mut Running, address: u32) -> Result<u64, TrapKind> {
-        running.with_space(|space| {
-            let bytes = space.read(address, 8)?;
-            Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were asked for")))
-        })
+    async fn register(&self, running: &mut Running, access: DeviceAccess) -> Result<Option<u32>, Stop> {
+        // Boxed: the task of every handler would be larger for it.
+        Box::pin(self.access_register(running, access)).await
     }
 
-    fn write_u64(&self, running: &mut Running, address: u32, value: u64) -> Result<(), TrapKind> {
-        self.write_local(running, address, &value.to_le_bytes())
+    fn conflict(&self, core: usize) -> Option<u32> {
+        self.scheduler.conflict(core)
     }
 
-    /// Writes memory of a handler, and breaks the reservations of other cores on it.
-    pub(in crate::spin) fn write_local(
-        &self,
-        running: &mut Running,
-        address: u32,
-        bytes: &[u8],
-    ) -> Result<(), TrapKind> {
-        running.with_space(|space| {
-            space.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
-            Ok(())
-        })?;
-        running.application().reservations.borrow_mut().invalidate(address, bytes.len() as u32);
-        Ok(())
+    fn leave(&self, running: &mut Running) -> Result<(), Stop> {
+        self.leave_transfers(running)
     }
+}
 
+impl Card {
     /// The header of a put, and the counter it increments; or the return code for an invalid put.
     fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Put, u32>, TrapKind> {
         let mut fields = [0; 32];
@@ -221,20 +183,6 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// Reads bytes of a handler's memory for a command. Of a phantom packet the card uses the length only.
-    pub(in crate::spin) fn take_local(
-        &self,
-        running: &mut Running,
-        local: u32,
-        length: u32,
-    ) -> Result<Payload, TrapKind> {
-        match length {
-            0 => Ok(Payload::empty()),
-            _ if running.memory.is_phantom(local, length) => Ok(Payload::phantom(length.into())),
-            _ => running.with_space(|space| space.read(local, length).map(Payload::copy_of)),
-        }
-    }
-
     /// The host memory at a handler's offset: in the match entry's, or in the handlers' own region.
     pub(in crate::spin) fn host_range(
         &self,
@@ -284,6 +232,89 @@ impl Card {
             }),
         }
         Ok(code::OK)
+    }
+}
+
+impl Processors {
+    /// Carries out a command on a handler's own memory, or a call of `printf`: those that every card has.
+    ///
+    /// # Errors
+    /// The reason to stop the handler; that the card serves only these, if the number is another.
+    pub(in crate::spin) fn common_command(
+        &self,
+        running: &mut Running,
+        registers: [u32; 8],
+        served: &'static str,
+    ) -> Result<u32, Stop> {
+        let [a0, a1, a2, a3, a4, _, _, number] = registers;
+        let long = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        match number {
+            number::CAS => {
+                aligned(a0)?;
+                let (expected, new) = (long(a1, a2), long(a3, a4));
+                running.busy += self.command_in_turn(running, a0);
+                Ok(self.atomically(running, a0, |running| {
+                    let swap = self.read_u64(running, a0)? == expected;
+                    if swap {
+                        self.write_u64(running, a0, new)?;
+                    }
+                    Ok((u32::from(swap), swap && new != expected))
+                })?)
+            }
+            number::FADD => {
+                aligned(a0)?;
+                let increment = long(a2, a3);
+                running.busy += self.command_in_turn(running, a0);
+                Ok(self.atomically(running, a0, |running| {
+                    let found = self.read_u64(running, a0)?;
+                    self.write_u64(running, a0, found.wrapping_add(increment))?;
+                    self.write_u64(running, a1, found)?;
+                    Ok((code::OK, increment != 0))
+                })?)
+            }
+            number::PRINTF => Ok(self.print(running, a0, a1)?),
+            number => Err(TrapKind::UnknownCall { number, served }.into()),
+        }
+    }
+
+    fn read_u64(&self, running: &mut Running, address: u32) -> Result<u64, TrapKind> {
+        running.with_space(|space| {
+            let bytes = space.read(address, 8)?;
+            Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were asked for")))
+        })
+    }
+
+    fn write_u64(&self, running: &mut Running, address: u32, value: u64) -> Result<(), TrapKind> {
+        self.write_local(running, address, &value.to_le_bytes())
+    }
+
+    /// Writes memory of a handler, and breaks the reservations of other cores on it.
+    pub(in crate::spin) fn write_local(
+        &self,
+        running: &mut Running,
+        address: u32,
+        bytes: &[u8],
+    ) -> Result<(), TrapKind> {
+        running.with_space(|space| {
+            space.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
+            Ok(())
+        })?;
+        running.application().reservations.borrow_mut().invalidate(address, bytes.len() as u32);
+        Ok(())
+    }
+
+    /// Reads bytes of a handler's memory for a command. Of a phantom packet the card uses the length only.
+    pub(in crate::spin) fn take_local(
+        &self,
+        running: &mut Running,
+        local: u32,
+        length: u32,
+    ) -> Result<Payload, TrapKind> {
+        match length {
+            0 => Ok(Payload::empty()),
+            _ if running.memory.is_phantom(local, length) => Ok(Payload::phantom(length.into())),
+            _ => running.with_space(|space| space.read(local, length).map(Payload::copy_of)),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `printf` of a handler: the card reads format and arguments from the handler's memory.
 
 use crate::programs::{LINES_KEPT, LogLine, Logged, lines};
-use crate::spin::Card;
+use crate::spin::Processors;
 use crate::spin::handlers::running::Running;
 use nicety_hpu::{AddressSpace, TrapKind};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub struct Printed {
     pub left_out: u64,
 }
 
-impl Card {
+impl Processors {
     /// Prints for a handler; returns the number of bytes.
     pub(in crate::spin) fn print(
         &self,
@@ -28,7 +28,7 @@ impl Card {
     ) -> Result<u32, TrapKind> {
         let text = running.with_space(|space| format(space, text, arguments))?;
         let length = text.len() as u32;
-        running.busy += self.spec.hpu.printf + self.spec.hpu.printf_byte * u64::from(length);
+        running.busy += self.hpu.printf + self.hpu.printf_byte * u64::from(length);
         let mut printed = self.printed.get();
         let count = lines(&text).count() as u64;
         if printed.lines < LINES_KEPT {

@@ -65,7 +65,7 @@ impl Card {
     ///
     /// # Errors
     /// Why the handler is stopped.
-    pub(in crate::spin) async fn register(
+    pub(in crate::spin) async fn access_register(
         self: &Rc<Card>,
         running: &mut Running,
         access: DeviceAccess,

@@ -8,7 +8,7 @@ use crate::spin::handlers::pspin::command_unit::CommandUnit;
 use crate::spin::handlers::pspin::hardware::Hardware;
 use crate::spin::handlers::transfers::Transfers;
 use crate::spin::programs::application::{Application, ApplicationId};
-use crate::spin::spec::{HpuSpec, Scheduling, SpinSpec};
+use crate::spin::spec::{HpuSpec, Scheduling};
 use fair::FairQueue;
 use nicety_hpu::Context;
 use nicety_kernel::{Signal, Sim};
@@ -126,7 +126,7 @@ pub(in crate::spin) struct Core {
 /// completion handler a message.
 pub(in crate::spin) struct Hpus {
     sim: Sim,
-    spec: Arc<SpinSpec>,
+    spec: Arc<HpuSpec>,
     /// Made with the first handler, so that a node without handlers has none.
     cores: OnceCell<Box<[Core]>>,
     queue: RefCell<Queue>,
@@ -190,19 +190,19 @@ impl Queue {
 }
 
 impl Hpus {
-    pub(in crate::spin) fn new(sim: &Sim, spec: Arc<SpinSpec>) -> Hpus {
-        let line_cores = match spec.hpu.scheduling {
-            Scheduling::HomeCluster => spec.hpu.memories.cluster,
-            Scheduling::FirstCome | Scheduling::WeightedFair => spec.hpu.cores,
+    pub(in crate::spin) fn new(sim: &Sim, spec: Arc<HpuSpec>) -> Hpus {
+        let line_cores = match spec.scheduling {
+            Scheduling::HomeCluster => spec.memories.cluster,
+            Scheduling::FirstCome | Scheduling::WeightedFair => spec.cores,
         };
         Hpus {
             sim: sim.clone(),
             cores: OnceCell::new(),
             begun: Cell::new(0),
-            queue: RefCell::new(match spec.hpu.scheduling {
+            queue: RefCell::new(match spec.scheduling {
                 Scheduling::WeightedFair => Queue::WeightedFair(FairQueue::new()),
                 Scheduling::FirstCome | Scheduling::HomeCluster => {
-                    Queue::FirstCome((0..spec.hpu.cores / line_cores).map(|_| Line::default()).collect())
+                    Queue::FirstCome((0..spec.cores / line_cores).map(|_| Line::default()).collect())
                 }
             }),
             line_cores,
@@ -212,7 +212,7 @@ impl Hpus {
 
     fn cores(&self) -> &[Core] {
         let core = |_| Core { idle: Cell::new(true), ..Core::default() };
-        self.cores.get_or_init(|| (0..self.spec.hpu.cores).map(core).collect())
+        self.cores.get_or_init(|| (0..self.spec.cores).map(core).collect())
     }
 
     /// A number for a new run.
@@ -269,7 +269,7 @@ impl Hpus {
 
     /// Makes another thread for a core.
     fn new_thread(&self, index: usize) -> Rc<Thread> {
-        let thread = Thread::new(&self.sim, index, &self.spec.hpu);
+        let thread = Thread::new(&self.sim, index, &self.spec);
         self.core(index).threads.borrow_mut().push(thread.clone());
         thread
     }
@@ -288,7 +288,7 @@ impl Hpus {
     /// Whether a handler that yields on this core would let another one run first.
     pub(in crate::spin) fn others_wait(&self, index: usize) -> bool {
         let parked = self.core(index).parked.borrow().len();
-        parked > 0 || (self.spec.hpu.parked > 0 && !self.queue.borrow().is_empty(index / self.line_cores))
+        parked > 0 || (self.spec.parked > 0 && !self.queue.borrow().is_empty(index / self.line_cores))
     }
 
     /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a new thread to
@@ -314,7 +314,7 @@ impl Hpus {
         };
         let mut fresh = None;
         thread.parked.set(true);
-        let begins = core.parked.borrow().len() < self.spec.hpu.parked as usize;
+        let begins = core.parked.borrow().len() < self.spec.parked as usize;
         self.take_up(thread.core, &mut queue, now, begins, || {
             let free = core.threads.borrow().iter().find(|thread| thread.free.get()).cloned();
             free.unwrap_or_else(|| {

@@ -1,6 +1,9 @@
-//! One run of a handler, from its start to its result.
+//! One run of a handler, from its start to its result; and those on frames, in `frames.rs`.
+
+pub(crate) mod frames;
 
 use crate::spin::Card;
+use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::{Thread, ThreadState};
@@ -8,7 +11,8 @@ use crate::spin::handlers::levels::PROGRAM_BITS;
 use crate::spin::handlers::outcome::{Ended, returned};
 use crate::spin::handlers::pspin::command_unit::Issued;
 use crate::spin::handlers::pspin::hardware::Bytes;
-use crate::spin::handlers::running::{RunMemory, Running, fill};
+use crate::spin::handlers::refusals::place;
+use crate::spin::handlers::running::{Commands, RunMemory, Running, fill};
 use crate::spin::programs::application::Bound;
 use crate::spin::programs::program::{Kind, map};
 use crate::spin::resources;
@@ -89,12 +93,12 @@ impl Card {
         };
         let started = running.edges.at(0);
         let (entry, arguments) = self.arguments(&mut run, &mut running);
-        let ended = self.execute(thread, &mut running, entry, arguments).await;
+        let ended = self.processors.execute(self, thread, &mut running, entry, arguments).await;
         self.contention.goes_on(running.number);
         running.path.advance(stages::HANDLER, self.sim.now());
         self.leave_core(&running);
         let parked = running.edges.at(0).since(started);
-        self.record_run(&running, &run, [ready, now], parked, &ended);
+        self.record_run(&running, [ready, now], parked, ended.name());
         if let Some(packet) = &mut run.packet {
             packet.payload = running.memory.take_payload();
             packet.path = running.path.clone();
@@ -105,26 +109,6 @@ impl Card {
             true => self.sim.spawn(self.clone().feed_back(running, run, ended)),
             false => self.ended(thread.core, run, ended, running.path),
         }
-    }
-
-    /// Continues a path that waited for this core.
-    fn queued(&self, core: usize, message: MessageId, path: &mut Path) {
-        let now = self.sim.now();
-        if now > path.at() {
-            match &*self.hpus.core(core).last.borrow() {
-                // A handler of the same message occupied the core: its path is the critical one.
-                Some((last, of)) if *last == message && of.at() == now => path.clone_from(of),
-                _ => path.advance(stages::HANDLER_QUEUED, now),
-            }
-        }
-    }
-
-    /// A handler leaves its core, for now or for good. Its path is up to now.
-    fn leave_core(&self, running: &Running) {
-        let core = running.thread.core;
-        self.hpus.core(core).last.replace(Some((running.message, running.path.clone())));
-        let (resource, message) = (resources::HPU.numbered(core as u32), Some(running.message));
-        self.recorder.slice(resource, running.since, self.sim.now(), message, running.kind.name());
     }
 
     /// A handler yields: its core runs other handlers, and then resumes it. It keeps its stack and its packet, and
@@ -149,37 +133,6 @@ impl Card {
         let started = running.edges.at(0) + running.since.since(asked);
         running.edges = self.levels.edges(thread.core, started);
         thread.state.borrow_mut().context.set_time_base(running.edges.card());
-    }
-
-    fn record_run(
-        &self,
-        running: &Running,
-        run: &Run,
-        [ready, start]: [Time; 2],
-        parked: Duration,
-        ended: &Ended,
-    ) {
-        let end = self.sim.now();
-        let watch = self.watch.get();
-        if watch.is_some() || self.recorder.keeps(Level::Packets) {
-            let run = HandlerRun {
-                hpu: running.thread.core as u32,
-                kind: run.kind.word(),
-                message: running.message,
-                offset: run.packet.as_ref().map(|packet| packet.offset),
-                ready,
-                start,
-                end,
-                parked,
-                cycles: running.edges.until(end),
-                instructions: running.thread.state.borrow().context.instret(),
-                outcome: ended.name(),
-            };
-            if let Some(watch) = watch {
-                watch.ran(&run);
-            }
-            self.recorder.handler_run(run);
-        }
     }
 
     /// Fills the memory of a run. Returns the entry point and the arguments.
@@ -236,16 +189,69 @@ impl Card {
         };
         (entry.expect("only handlers that exist are run"), registers)
     }
+}
+
+impl Processors {
+    /// Continues a path that waited for this core.
+    pub(in crate::spin) fn queued(&self, core: usize, message: MessageId, path: &mut Path) {
+        let now = self.sim.now();
+        if now > path.at() {
+            match &*self.hpus.core(core).last.borrow() {
+                // A handler of the same message occupied the core: its path is the critical one.
+                Some((last, of)) if *last == message && of.at() == now => path.clone_from(of),
+                _ => path.advance(stages::HANDLER_QUEUED, now),
+            }
+        }
+    }
+
+    /// A handler leaves its core, for now or for good. Its path is up to now.
+    pub(in crate::spin) fn leave_core(&self, running: &Running) {
+        let core = running.thread.core;
+        self.hpus.core(core).last.replace(Some((running.message, running.path.clone())));
+        let (resource, message) = (resources::HPU.numbered(core as u32), Some(running.message));
+        self.recorder.slice(resource, running.since, self.sim.now(), message, running.kind.name());
+    }
+
+    pub(in crate::spin) fn record_run(
+        &self,
+        running: &Running,
+        [ready, start]: [Time; 2],
+        parked: Duration,
+        outcome: &'static str,
+    ) {
+        let end = self.sim.now();
+        let watch = self.watch.get();
+        if watch.is_some() || self.recorder.keeps(Level::Packets) {
+            let run = HandlerRun {
+                hpu: running.thread.core as u32,
+                kind: running.kind.word(),
+                message: running.message,
+                offset: running.packet,
+                ready,
+                start,
+                end,
+                parked,
+                cycles: running.edges.until(end),
+                instructions: running.thread.state.borrow().context.instret(),
+                outcome,
+            };
+            if let Some(watch) = watch {
+                watch.ran(&run);
+            }
+            self.recorder.handler_run(run);
+        }
+    }
 
     /// Runs a handler's instructions in slices; in between, time passes and commands are carried out.
-    async fn execute(
-        self: &Rc<Card>,
+    pub(in crate::spin) async fn execute(
+        &self,
+        card: &impl Commands,
         thread: &Thread,
         running: &mut Running,
         entry: u32,
         arguments: [u32; 3],
     ) -> Ended {
-        let spec = &self.spec.hpu;
+        let spec = &self.hpu;
         let attachment = running.attachment.clone();
         let (program, application) = (&attachment.program, attachment.application());
         let image = &program.handlers.image;
@@ -280,7 +286,7 @@ impl Card {
                 if let Some(cache) = self.levels.cache_of(&mut caches, thread.core) {
                     space.fetch_through(cache, program.number << PROGRAM_BITS);
                 }
-                let conflict = self.scheduler.conflict(thread.core);
+                let conflict = card.conflict(thread.core);
                 let timings = &match conflict {
                     Some(cycles) if cycles > 0 => self.levels.timings.in_conflict(cycles),
                     _ => self.levels.timings,
@@ -352,11 +358,7 @@ impl Card {
                     let asked = self.sim.now();
                     running.path.advance(stages::HANDLER, asked);
                     let registers = thread.state.borrow().context.args();
-                    let answer = match program.handlers.pspin {
-                        None => self.command(running, registers).await,
-                        // Boxed: the task of every handler would be larger for it.
-                        Some(_) => Box::pin(self.runtime_call(running, registers)).await,
-                    };
+                    let answer = card.command(running, registers).await;
                     if self.sim.now() > asked && running.since <= asked {
                         let (hpu, what) =
                             (resources::HPU.numbered(thread.core as u32), command_name(registers[7]));
@@ -391,8 +393,7 @@ impl Card {
                 Exit::Device(access) => {
                     let asked = self.sim.now();
                     running.path.advance(stages::HANDLER, asked);
-                    // Boxed: the task of every handler would be larger for it.
-                    match Box::pin(self.register(running, access)).await {
+                    match card.register(running, access).await {
                         Ok(None) => break Ended::Returned(success(running.kind)),
                         Ok(Some(value)) => {
                             let over = running.edges.until(self.sim.now());
@@ -410,7 +411,7 @@ impl Card {
                 }
             }
         };
-        let ended = match (self.leave_transfers(running), ended) {
+        let ended = match (card.leave(running), ended) {
             (Err(stop), Ended::Returned(_)) => {
                 let pc = thread.state.borrow().context.pc();
                 stop_in_command(running, image, pc, stop)
@@ -486,6 +487,7 @@ fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> End
     match stop {
         Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
         Stop::PhantomMemory { len } => Ended::Stopped(phantom_memory(len)),
+        Stop::Wrong(why) => Ended::Stopped(format!("{why}, at {}", place(image, pc))),
     }
 }
 

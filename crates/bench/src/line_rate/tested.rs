@@ -1,0 +1,142 @@
+//! The cards that a line-rate check tests: those whose handlers have messages, and those whose handlers have frames.
+
+use super::request::Names;
+use nicety::cards::Card;
+use nicety::{Error, FrameHandlers, HandlerNames, Handlers, Host};
+use nicety_fabric::LinkSpec;
+use nicety_nic::SpinSpec;
+use nicety_nic::ethernet::{EthernetSpec, HandlersSpec, InstallError};
+use nicety_nic::spin::{self, Busy, HpuSpec, Processors, load_frame_handler};
+use std::rc::Rc;
+
+/// The shortest frame, in bytes without its check sequence.
+const SHORTEST_FRAME: u64 = 60;
+/// Bytes of a frame beside its packet of IP, with the tag of a VLAN.
+const FRAME_HEADERS: u64 = 18;
+
+/// What handlers have on a card.
+pub(super) enum Tested<'c> {
+    /// Packets of messages.
+    Messages(&'c SpinSpec),
+    /// Frames.
+    Frames(&'c EthernetSpec, &'c HandlersSpec),
+}
+
+impl<'c> Tested<'c> {
+    /// The card of a spec.
+    ///
+    /// # Errors
+    /// When it has no handlers.
+    pub(super) fn of(card: &'c Card) -> Result<Tested<'c>, Error> {
+        match card.spec.of::<EthernetSpec>() {
+            Err(_) => Ok(Tested::Messages(card.spec.of::<SpinSpec>()?)),
+            Ok(spec) => {
+                let handlers = spec.handlers.as_ref().ok_or(InstallError::NoProcessors)?;
+                Ok(Tested::Frames(spec, handlers))
+            }
+        }
+    }
+
+    pub(super) const fn has_frames(&self) -> bool {
+        matches!(self, Tested::Frames(..))
+    }
+
+    /// Whether its network sends again what is dropped.
+    pub(super) const fn sends_again(&self) -> bool {
+        matches!(self, Tested::Messages(spec) if spec.transport.reliable)
+    }
+
+    pub(super) fn hpu(&self) -> &'c HpuSpec {
+        match self {
+            Tested::Messages(spec) => &spec.hpu,
+            Tested::Frames(_, handlers) => &handlers.hpu,
+        }
+    }
+
+    pub(super) const fn link(&self) -> &'c LinkSpec {
+        match self {
+            Tested::Messages(spec) => &spec.link,
+            Tested::Frames(spec, _) => &spec.node.link,
+        }
+    }
+
+    /// The sizes of packets, in bytes.
+    pub(super) const fn sizes(&self) -> (u64, u64) {
+        match self {
+            Tested::Messages(spec) => (1, spec.packet_payload),
+            Tested::Frames(spec, _) => (SHORTEST_FRAME, spec.frames.mtu + FRAME_HEADERS),
+        }
+    }
+
+    /// A program with handlers for it.
+    ///
+    /// # Errors
+    /// When it has none, or does not fit.
+    pub(super) fn load(&self, elf: &[u8], names: &Names) -> Result<Handlers, Error> {
+        let loaded = match self {
+            Tested::Messages(spec) => {
+                let names = HandlerNames {
+                    header: names.header.clone(),
+                    payload: names.payload.clone(),
+                    completion: names.completion.clone(),
+                };
+                Handlers::load(elf, &names, &spec.hpu)?
+            }
+            Tested::Frames(_, handlers) => {
+                if let Some(name) = names.header.as_ref().or(names.completion.as_ref()) {
+                    return Err(Error::Input(format!(
+                        "{name}: a frame has one handler; name it as the payload handler, or leave the other out"
+                    )));
+                }
+                load_frame_handler(elf, names.payload.as_deref(), &handlers.hpu)?
+            }
+        };
+        loaded.check(self.hpu())?;
+        Ok(loaded)
+    }
+}
+
+/// A card in a run.
+pub(super) enum OnHost {
+    Messages(Rc<spin::Card>),
+    Frames(FrameHandlers),
+}
+
+impl OnHost {
+    pub(super) fn of(host: &Host, tested: &Tested<'_>) -> Result<OnHost, Error> {
+        Ok(match tested {
+            Tested::Messages(_) => OnHost::Messages(host.portals()?.card().clone()),
+            Tested::Frames(..) => OnHost::Frames(host.frames()?),
+        })
+    }
+
+    pub(super) fn processors(&self) -> &Processors {
+        match self {
+            OnHost::Messages(card) => card,
+            OnHost::Frames(frames) => frames.processors(),
+        }
+    }
+
+    pub(super) fn busy(&self) -> Busy {
+        match self {
+            OnHost::Messages(card) => card.busy(),
+            OnHost::Frames(frames) => frames.busy(),
+        }
+    }
+
+    /// Packets that it has sent.
+    pub(super) fn sent(&self) -> u64 {
+        match self {
+            OnHost::Messages(card) => card.packets_sent(),
+            OnHost::Frames(frames) => frames.sent(),
+        }
+    }
+
+    /// Packets for the host that found no room there.
+    pub(super) fn lost_at_host(&self) -> u64 {
+        match self {
+            OnHost::Messages(_) => 0,
+            OnHost::Frames(frames) => frames.ring_full(),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A generator of frames: a card that sends frames without a host, as fast as its link allows, and drops what it receives.
+
+use super::card::Card;
+use super::wire;
+use crate::parts::{Due, Offered, Pace};
+use nicety_types::{NodeId, Path, Starter};
+use std::rc::Rc;
+
+impl Card {
+    /// Sends frames to a station when they are due, or as soon after that as the receiver lets it. `next` writes a frame, and
+    /// says when it is due; none at the end. Its addresses of Ethernet become those of this station and of that one. From now
+    /// on the card drops every frame that it receives.
+    ///
+    /// # Panics
+    /// When a frame is too short to have addresses.
+    pub(super) async fn offer(
+        self: &Rc<Card>,
+        target: NodeId,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+    ) -> Offered {
+        self.discards.set(true);
+        let mut pace = Pace::from(self.sim.now());
+        let mut frame = Vec::new();
+        while let Some(due) = next(&mut frame) {
+            assert!(frame.len() >= 12, "a frame of {} bytes", frame.len());
+            frame[..6].copy_from_slice(&wire::station(target));
+            frame[6..12].copy_from_slice(&wire::station(self.node));
+            self.sim.until(pace.next(due)).await;
+            let payload = super::transmit::whole(&frame);
+            let (bytes, interval) = (payload.len(), self.port.serialisation(payload.len()));
+            let message = self.next_message();
+            let path = Path::from(self.sim.now());
+            self.recorder.sent(message, target, bytes, "frame", Starter::Card, &path);
+            let began = self.start_on_wire(target, message, payload, path).await;
+            pace.sent(began, interval, bytes);
+        }
+        pace.end()
+    }
+}

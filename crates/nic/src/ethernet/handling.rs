@@ -1,0 +1,353 @@
+//! Handlers on frames: rules choose those that a frame goes to before it goes to the host, and they say where it goes on.
+
+use super::card::Card;
+use super::joining::Arriving;
+use super::rules::{Rule, Word};
+use super::spec::HandlersSpec;
+use super::wire;
+use crate::programs::{Log, ProgramFailure, RefusedCommand};
+use crate::spin::{
+    Attachment, Busy, Frame, FrameFate, FrameLimits, Frames, HandlerError, Handlers, HpuSpec, stages,
+};
+use nicety_kernel::Sim;
+use nicety_types::{Buffer, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Starter};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// Bytes of the shortest frame that a handler may send on: a header of Ethernet. The card pads it on the wire.
+const SHORTEST: u32 = 14;
+
+/// What became of the frames of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RuleReport")]
+pub struct RuleReport {
+    /// The rule.
+    pub rule: String,
+    /// Frames that it chose.
+    pub frames: u64,
+    /// Of these, frames that handlers sent to the host.
+    pub to_host: u64,
+    /// Frames that they sent out on the wire.
+    pub to_wire: u64,
+    /// Frames that they dropped.
+    pub dropped: u64,
+    /// Frames on which they failed.
+    pub failed: u64,
+}
+
+/// Why handlers cannot be installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InstallError {
+    /// The card has no handler processors.
+    NoProcessors,
+    /// It has as many rules as it can.
+    TooMany {
+        /// How many.
+        limit: usize,
+    },
+    /// The rule compares more words than the card can.
+    TooLong {
+        /// The rule.
+        rule: String,
+        /// Its words.
+        words: usize,
+        /// Most of them.
+        limit: usize,
+    },
+    /// Some frames match another rule, too.
+    Overlap {
+        /// The rule.
+        rule: String,
+        /// The other one.
+        other: String,
+        /// What such a frame has.
+        words: Vec<Word>,
+    },
+    /// Whether some frames match another rule, too, takes too long to find out.
+    Intricate {
+        /// The rule.
+        rule: String,
+        /// The other one.
+        other: String,
+    },
+    /// There is no such rule.
+    NoSuchRule {
+        /// The number.
+        number: usize,
+    },
+    /// The program, or its state, does not fit.
+    Handlers(HandlerError),
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InstallError::NoProcessors => f.write_str(
+                "the card has no handler processors: its spec has no section [hpu]; use a card that has, as spin-100g",
+            ),
+            InstallError::TooMany { limit } => {
+                write!(f, "the card has {limit} rules already, as many as it can; raise hpu.rules, or use 'or' in one")
+            }
+            InstallError::TooLong { rule, words, limit } => write!(
+                f,
+                "rule '{rule}' compares {words} words of a frame, and the card at most {limit}; ask for less, or raise hpu.words"
+            ),
+            InstallError::Overlap { rule, other, words } => {
+                write!(f, "rules '{other}' and '{rule}' overlap: ")?;
+                match words.is_empty() {
+                    true => f.write_str("every frame matches both")?,
+                    false => {
+                        f.write_str("a frame with")?;
+                        words.iter().try_for_each(|word| write!(f, " {word}"))?;
+                        f.write_str(" matches both")?;
+                    }
+                }
+                f.write_str("; give each frame one rule, as by ranges of ports, or have one handler do both")
+            }
+            InstallError::Intricate { rule, other } => write!(
+                f,
+                "rules '{other}' and '{rule}' have too many different masks to find out whether they overlap; compare fewer words"
+            ),
+            InstallError::NoSuchRule { number } => write!(f, "no handlers are installed with number {number}"),
+            InstallError::Handlers(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for InstallError {}
+
+impl From<HandlerError> for InstallError {
+    fn from(error: HandlerError) -> InstallError {
+        InstallError::Handlers(error)
+    }
+}
+
+/// A rule with its handlers.
+struct Installed {
+    rule: Rule,
+    attachment: Rc<Attachment>,
+    report: RefCell<RuleReport>,
+}
+
+/// The card's rules and its handler processors.
+pub struct Handling {
+    spec: HandlersSpec,
+    frames: Rc<Frames>,
+    rules: RefCell<Vec<Rc<Installed>>>,
+    matching: RefCell<Occupancy>,
+    sent: Cell<u64>,
+}
+
+impl Handling {
+    pub(super) fn new(
+        sim: &Sim,
+        spec: &HandlersSpec,
+        (longest, channels): (u64, usize),
+        log: &Log,
+        recorder: &Recorder,
+    ) -> Handling {
+        let limits = FrameLimits {
+            headroom: spec.headroom as u32,
+            shortest: SHORTEST,
+            longest: longest as u32,
+            channels: channels as u32,
+        };
+        let mut matching = Occupancy::new(stages::MATCH, stages::MATCH_QUEUED);
+        matching.record(recorder, crate::spin::resources::MATCHING);
+        Handling {
+            frames: Frames::new(sim, spec.hpu.clone(), limits, log.clone(), recorder),
+            spec: spec.clone(),
+            rules: RefCell::default(),
+            matching: RefCell::new(matching),
+            sent: Cell::new(0),
+        }
+    }
+
+    /// The spec of the handler processors.
+    pub fn hpu(&self) -> &HpuSpec {
+        &self.spec.hpu
+    }
+
+    /// The handler processors.
+    pub const fn frames(&self) -> &Rc<Frames> {
+        &self.frames
+    }
+
+    /// Gives the frames of a rule to handlers with this state; set-up, takes no virtual time. Returns their number.
+    ///
+    /// # Errors
+    /// When the rule overlaps another one or is too long, or when program or state do not fit.
+    pub fn install(&self, rule: Rule, handlers: &Handlers, state: &[u8]) -> Result<usize, InstallError> {
+        let mut rules = self.rules.borrow_mut();
+        if rules.len() >= self.spec.rules {
+            return Err(InstallError::TooMany { limit: self.spec.rules });
+        }
+        let (words, limit) = (rule.words(), self.spec.words);
+        if words > limit {
+            return Err(InstallError::TooLong { rule: rule.to_string(), words, limit });
+        }
+        check_overlaps(&rule, rules.iter().map(|installed| &installed.rule))?;
+        let attachment = self.frames.attach(handlers, state)?;
+        let report = RefCell::new(RuleReport { rule: rule.to_string(), ..RuleReport::default() });
+        rules.push(Rc::new(Installed { rule, attachment, report }));
+        Ok(rules.len() - 1)
+    }
+
+    fn installed(&self, number: usize) -> Result<Rc<Installed>, InstallError> {
+        self.rules.borrow().get(number).cloned().ok_or(InstallError::NoSuchRule { number })
+    }
+
+    /// The state of these handlers.
+    ///
+    /// # Errors
+    /// When there are none with this number.
+    pub fn state(&self, number: usize) -> Result<Vec<u8>, InstallError> {
+        Ok(Frames::state(&self.installed(number)?.attachment))
+    }
+
+    /// What became of the frames of each rule.
+    pub fn reports(&self) -> Vec<RuleReport> {
+        self.rules.borrow().iter().map(|installed| installed.report.borrow().clone()).collect()
+    }
+
+    /// Frames that handlers have sent out.
+    pub const fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    pub(super) fn failures(&self) -> Vec<ProgramFailure> {
+        self.frames.failures()
+    }
+
+    pub(super) fn refused_commands(&self) -> Vec<RefusedCommand> {
+        self.frames.refused_commands()
+    }
+
+    fn chosen(&self, frame: &[u8]) -> Option<(usize, Rc<Installed>)> {
+        let rules = self.rules.borrow();
+        let number = rules.iter().position(|installed| installed.rule.matches(frame))?;
+        Some((number, rules[number].clone()))
+    }
+}
+
+/// Checks that no frame matches a rule and one of these.
+///
+/// # Errors
+/// The first that some frame matches, too.
+pub fn check_overlaps<'r>(
+    rule: &Rule,
+    others: impl IntoIterator<Item = &'r Rule>,
+) -> Result<(), InstallError> {
+    for other in others {
+        let (rule_text, other_text) = (rule.to_string(), other.to_string());
+        match rule.overlap(other) {
+            Ok(None) => {}
+            Ok(Some(words)) => {
+                return Err(InstallError::Overlap { rule: rule_text, other: other_text, words });
+            }
+            Err(_) => return Err(InstallError::Intricate { rule: rule_text, other: other_text }),
+        }
+    }
+    Ok(())
+}
+
+/// A frame from the link, whose check sequence is right.
+pub(super) struct Checked {
+    pub(super) message: MessageId,
+    pub(super) frame: Buffer,
+    pub(super) payload: Payload,
+    pub(super) path: Path,
+}
+
+impl Card {
+    /// Gives a frame to its rule's handlers, or takes it to host memory.
+    pub(super) async fn choose(self: &Rc<Card>, handling: &Handling, checked: Checked) {
+        let Checked { message, mut path, .. } = checked;
+        handling.frames.watch_arrived(message);
+        let now = self.sim.now();
+        let taken = handling.spec.match_;
+        let start = handling.matching.borrow_mut().claim(message, now, taken, &mut path);
+        self.sim.until(start + taken).await;
+        path.advance(stages::MATCH, self.sim.now());
+        let checked = Checked { path, ..checked };
+        let Some((number, installed)) = handling.chosen(&checked.frame) else {
+            self.accept(checked).await;
+            handling.frames.watch_settled(message, self.sim.now());
+            self.port.free_slot();
+            return;
+        };
+        let card = self.clone();
+        self.sim.spawn(async move {
+            let handling = card.handling.as_ref().expect("it has rules");
+            card.handle(handling, number as u32, &installed, checked).await;
+            handling.frames.watch_settled(message, card.sim.now());
+            card.port.free_slot();
+        });
+    }
+
+    async fn handle(self: &Rc<Card>, handling: &Handling, number: u32, installed: &Installed, of: Checked) {
+        let Checked { message, frame, path, .. } = of;
+        let count = |change: fn(&mut RuleReport)| change(&mut installed.report.borrow_mut());
+        count(|report| report.frames += 1);
+        let channels = self.receive.len();
+        let frame = Frame {
+            attachment: &installed.attachment,
+            rule: &installed.rule,
+            number,
+            message,
+            bytes: &frame,
+            channel: (self.hash(&frame) % channels) as u32,
+            path,
+        };
+        let handled = handling.frames.handle(frame).await;
+        if !matches!(handled.fate, FrameFate::Host | FrameFate::Queue(_)) {
+            self.recorder.packet_settled(message, 0, self.sim.now());
+        }
+        let to_host = match handled.fate {
+            FrameFate::Host => self.hash(&handled.bytes),
+            FrameFate::Queue(channel) => channel as usize,
+            FrameFate::Wire => {
+                count(|report| report.to_wire += 1);
+                self.recorder.message_matched(message, self.sim.now(), "sent on");
+                handling.sent.set(handling.sent.get() + 1);
+                return self.send_on(message, &handled.bytes, handled.path).await;
+            }
+            FrameFate::Drop => {
+                count(|report| report.dropped += 1);
+                return self.recorder.message_matched(message, self.sim.now(), "dropped by handler");
+            }
+            FrameFate::Failed => {
+                count(|report| report.failed += 1);
+                return self.recorder.message_matched(message, self.sim.now(), "handler failed");
+            }
+        };
+        count(|report| report.to_host += 1);
+        let verified = self.verified(&handled.bytes);
+        let payload = Payload::real(handled.bytes);
+        self.write(Arriving { hash: to_host, payload, frames: 1, verified, message, path: handled.path })
+            .await;
+    }
+
+    /// Sends a frame of a handler. Returns when it has left the card's buffer.
+    async fn send_on(&self, by: MessageId, frame: &[u8], path: Path) {
+        let payload = super::transmit::whole(frame);
+        // A switch sends nothing back to where it came from.
+        let other = |node: &NodeId| *node != self.node;
+        let Some(destination) = wire::destination(frame, self.nodes).filter(other) else {
+            return self.count(|counted| counted.no_station += 1);
+        };
+        let message = self.next_message();
+        self.recorder.sent(message, destination, payload.len(), "frame", Starter::Handler(by), &path);
+        self.put_on_wire(destination, message, payload, path).await;
+    }
+
+    /// Busy times of its parts so far.
+    pub(super) fn busy(&self) -> Busy {
+        let (bus_to_card, bus_to_host) = self.dma.bus().busy();
+        let matching = self.handling.as_ref().map(|handling| handling.matching.borrow().busy());
+        Busy { matching: matching.unwrap_or_default(), link: self.port.busy(), bus_to_card, bus_to_host }
+    }
+}

@@ -1,0 +1,391 @@
+//! Handlers of frames: one runs for each frame, sees all of it, may change its length, and says where it goes.
+//!
+//! A frame lies in a place of the packet buffer that is longer than it: before it there is headroom, and behind it room up
+//! to the longest frame. Of these a handler reaches what it has made part of the frame, and no more.
+
+use crate::programs::FailureKind;
+use crate::spin::Processors;
+use crate::spin::handlers::codes::{Stop, number};
+use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::hpus::Thread;
+use crate::spin::handlers::outcome::Ended;
+use crate::spin::handlers::running::{Commands, RunMemory, Running};
+use crate::spin::programs::application::ApplicationId;
+use crate::spin::programs::attachments::Attachment;
+use crate::spin::programs::program::{HandlerError, HandlerNames, Handlers, Kind, map};
+use crate::spin::spec::HpuSpec;
+use crate::spin::stages;
+use nicety_hpu::{DeviceAccess, Image};
+use nicety_kernel::{Signal, Sim};
+use nicety_types::{Buffer, Duration, MessageId, Path, Recorder};
+use std::cell::{Cell, RefCell};
+use std::ops::{Deref, Range};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The name of a frame handler in a program.
+const HANDLER: &str = "frame_handler";
+
+/// Return codes of frame handlers, as in frame.h.
+mod returned {
+    pub const DROP: u32 = 0;
+    pub const HOST: u32 = 1;
+    pub const WIRE: u32 = 2;
+    pub const FAIL: u32 = -1i32 as u32;
+    /// And the number of the receive channel.
+    pub const QUEUE: u32 = 0x100;
+    pub const LAST_QUEUE: u32 = QUEUE + 0xff;
+}
+
+const SERVED: &str =
+    "the card serves the functions of frame.h, and those of nicety.h on a handler's own memory";
+
+/// The lengths that frames may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameLimits {
+    /// Bytes before a frame.
+    pub(crate) headroom: u32,
+    /// Of the shortest frame that may be sent on, in bytes.
+    pub(crate) shortest: u32,
+    /// Of the longest.
+    pub(crate) longest: u32,
+    /// Receive channels of the host.
+    pub(crate) channels: u32,
+}
+
+impl FrameLimits {
+    /// Bytes of a frame's place.
+    const fn place(self) -> u32 {
+        self.headroom + self.longest
+    }
+}
+
+/// A frame for a handler.
+pub(crate) struct Frame<'f> {
+    /// The handlers.
+    pub(crate) attachment: &'f Rc<Attachment>,
+    /// The rule that chose them, and its number.
+    pub(crate) rule: &'f dyn std::fmt::Display,
+    pub(crate) number: u32,
+    pub(crate) message: MessageId,
+    pub(crate) bytes: &'f [u8],
+    /// The receive channel that the card would choose.
+    pub(crate) channel: u32,
+    /// Up to when it was ready for its handler.
+    pub(crate) path: Path,
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nowhere.
+    Drop,
+    /// To the host, by the card's usual choice.
+    Host,
+    /// To this receive channel.
+    Queue(u32),
+    /// Out.
+    Wire,
+    /// Nowhere: its handler failed.
+    Failed,
+}
+
+impl Fate {
+    const fn name(self) -> &'static str {
+        match self {
+            Fate::Drop => "DROP",
+            Fate::Host => "HOST",
+            Fate::Queue(_) => "QUEUE",
+            Fate::Wire => "WIRE",
+            Fate::Failed => "FAIL",
+        }
+    }
+}
+
+/// A frame as its handler has left it.
+pub(crate) struct Handled {
+    pub(crate) fate: Fate,
+    pub(crate) bytes: Buffer,
+    pub(crate) path: Path,
+}
+
+/// A frame between its caller and its handler.
+struct Work {
+    attachment: Rc<Attachment>,
+    message: MessageId,
+    memory: Option<RunMemory>,
+    handled: Option<(Ended, RunMemory, Path)>,
+    done: Signal,
+}
+
+/// Handler processors for frames.
+pub struct Frames {
+    processors: Processors,
+    limits: FrameLimits,
+    work: RefCell<Vec<Option<Work>>>,
+    unused: RefCell<Vec<usize>>,
+}
+
+impl Deref for Frames {
+    type Target = Processors;
+    fn deref(&self) -> &Processors {
+        &self.processors
+    }
+}
+
+/// Loads a program with a frame handler, of this name or the usual one.
+///
+/// # Errors
+/// When it is not an RV32 program for these cores, or has no such handler.
+pub fn load_frame_handler(elf: &[u8], name: Option<&str>, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
+    let payload = Some(name.unwrap_or(HANDLER).to_owned());
+    let image = Image::load(elf, &hpu.core)?;
+    let of_message = |name: &&str| image.symbol(name).is_some();
+    if name.is_none()
+        && image.symbol(HANDLER).is_none()
+        && let Some(found) = ["payload_handler", "header_handler"].into_iter().find(of_message)
+    {
+        return Err(HandlerError::OfMessages { found });
+    }
+    Handlers::from_image(image, &HandlerNames { payload, ..HandlerNames::default() })
+}
+
+impl Frames {
+    pub(crate) fn new(
+        sim: &Sim,
+        hpu: Arc<HpuSpec>,
+        limits: FrameLimits,
+        log: crate::programs::Log,
+        recorder: &Recorder,
+    ) -> Rc<Frames> {
+        Rc::new(Frames {
+            processors: Processors::new(sim, hpu, limits.place().into(), log, recorder),
+            limits,
+            work: RefCell::default(),
+            unused: RefCell::default(),
+        })
+    }
+
+    /// Attaches a frame handler with its initial state; set-up, takes no virtual time.
+    pub(crate) fn attach(&self, handlers: &Handlers, state: &[u8]) -> Result<Rc<Attachment>, HandlerError> {
+        let own = &self.attachments;
+        let application = own.application(ApplicationId::default()).expect("the one of unnamed programs");
+        let program = own.program(&application, handlers, &self.hpu)?;
+        let state = Rc::new(own.take(&application, state.to_vec())?);
+        let cookie = own.attach(Attachment { program, state, handler_memory: None, appending: Cell::new(0) });
+        Ok(own.get(cookie).expect("just attached"))
+    }
+
+    /// The bytes of a handler's state.
+    pub(crate) fn state(attachment: &Attachment) -> Vec<u8> {
+        attachment.state.bytes.borrow().clone()
+    }
+
+    /// Has a handler run on a frame. Returns when it has ended.
+    pub(crate) async fn handle(self: &Rc<Frames>, frame: Frame<'_>) -> Handled {
+        let Frame { attachment, rule, number, message, bytes, channel, path } = frame;
+        let (start, len) = (self.limits.headroom, bytes.len() as u32);
+        let place = Buffer::filled_by(self.limits.place() as usize, |place| {
+            place.fill(0);
+            place[start as usize..][..bytes.len()].copy_from_slice(bytes);
+        });
+        let mut memory = RunMemory::new();
+        memory.hold_part(place, start as usize..(start + len) as usize);
+        let words = [map::PACKET + start, len, number, channel];
+        for (at, word) in words.into_iter().enumerate() {
+            memory.arguments[4 * at..][..4].copy_from_slice(&word.to_le_bytes());
+        }
+        let done = Signal::new(&self.sim);
+        let (attachment, memory) = (attachment.clone(), Some(memory));
+        let work = Work { attachment, message, memory, handled: None, done: done.clone() };
+        let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
+            self.work.borrow_mut().push(None);
+            self.work.borrow().len() - 1
+        });
+        self.work.borrow_mut()[index] = Some(work);
+        self.ready(Run { place: index, kind: Kind::Payload, packet: None, path });
+        let is_done = || self.work.borrow()[index].as_ref().is_some_and(|work| work.handled.is_some());
+        done.wait_until(is_done).await;
+        let work = self.work.borrow_mut()[index].take().expect("its caller takes it");
+        self.unused.borrow_mut().push(index);
+        let (ended, memory, path) = work.handled.expect("just seen");
+        let (bytes, range) = memory.into_part();
+        let fate = self.fate(&ended, rule, &range);
+        let bytes = match fate {
+            Fate::Drop | Fate::Failed => Buffer::zeroed(0),
+            _ => bytes.part(range),
+        };
+        Handled { fate, bytes, path }
+    }
+
+    fn ready(self: &Rc<Frames>, run: Run) {
+        let new = self.hpus.ready(None, run, self.sim.now(), |run| {
+            let work = self.work.borrow();
+            work[run.place].as_ref().expect("it is ready").attachment.application().clone()
+        });
+        if let Some(thread) = new {
+            let frames = self.clone();
+            self.sim.spawn(async move {
+                loop {
+                    let run = thread.next().await;
+                    frames.run(&thread, run).await;
+                }
+            });
+        }
+    }
+
+    async fn run(self: &Rc<Frames>, thread: &Rc<Thread>, run: Run) {
+        let Run { place, kind, mut path, .. } = run;
+        let (now, ready) = (self.sim.now(), path.at());
+        let (attachment, message, memory) = {
+            let mut work = self.work.borrow_mut();
+            let work = work[place].as_mut().expect("it is ready");
+            (work.attachment.clone(), work.message, work.memory.take().expect("it runs once"))
+        };
+        self.queued(thread.core, message, &mut path);
+        thread.state.borrow_mut().begin(attachment.application());
+        let entry = attachment.program.handlers.payload.expect("frame handlers are loaded as these");
+        let arguments = [map::ARGUMENTS, attachment.state_address(), 0];
+        let mut running = Running {
+            thread: thread.clone(),
+            kind,
+            place,
+            packet: Some(0),
+            message,
+            attachment,
+            memory,
+            edges: self.levels.edges(thread.core, now),
+            since: now,
+            path,
+            busy: 0,
+            number: self.hpus.next_run(),
+            atomic_commands: 0,
+            shared_accesses: 0,
+            memory_waits: 0,
+            fetch_waits: 0,
+            issued: None,
+        };
+        let ended = self.execute(self, thread, &mut running, entry, arguments).await;
+        self.contention.goes_on(running.number);
+        running.path.advance(stages::HANDLER, self.sim.now());
+        self.leave_core(&running);
+        let outcome = match &ended {
+            Ended::Returned(value) => self.wanted(*value).map_or("invalid", Fate::name),
+            ended => ended.name(),
+        };
+        self.record_run(&running, [ready, now], Duration::ZERO, outcome);
+        if outcome == "invalid" || outcome == "FAIL" || !matches!(ended, Ended::Returned(_)) {
+            running.application().count(|statistics| statistics.failed += 1);
+        }
+        // Before its caller goes on, which may have another handler run on this very core.
+        self.hpus.release(thread, self.sim.now());
+        let mut work = self.work.borrow_mut();
+        let work = work[place].as_mut().expect("its caller waits");
+        work.handled = Some((ended, running.memory, running.path));
+        work.done.notify_one();
+    }
+
+    /// Where a handler wants its frame to go; none if it is no answer.
+    fn wanted(&self, value: u32) -> Option<Fate> {
+        Some(match value {
+            returned::DROP => Fate::Drop,
+            returned::HOST => Fate::Host,
+            returned::WIRE => Fate::Wire,
+            returned::FAIL => Fate::Failed,
+            returned::QUEUE..=returned::LAST_QUEUE if value - returned::QUEUE < self.limits.channels => {
+                Fate::Queue(value - returned::QUEUE)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Where a frame goes, whose handler has left it so long.
+    fn fate(&self, ended: &Ended, rule: &dyn std::fmt::Display, range: &Range<usize>) -> Fate {
+        let failed = |kind, why: String| {
+            self.report_failure(kind, None, format!("rule '{rule}': frame handler {why}"));
+            Fate::Failed
+        };
+        let value = match ended {
+            Ended::Stopped(why) => return failed(FailureKind::Trap, format!("stopped: {why}")),
+            Ended::OutOfBudget(why) => return failed(FailureKind::Budget, format!("stopped: {why}")),
+            Ended::Returned(value) => *value,
+        };
+        let FrameLimits { shortest, longest, channels, .. } = self.limits;
+        let Some(fate) = self.wanted(value) else {
+            let why = match value {
+                returned::QUEUE..=returned::LAST_QUEUE => format!(
+                    "returned FRAME_QUEUE({}), and the host has receive channels 0 to {}",
+                    value - returned::QUEUE,
+                    channels - 1
+                ),
+                _ => format!(
+                    "returned {}, which is none of FRAME_DROP, FRAME_HOST, FRAME_WIRE, FRAME_QUEUE(n) and FRAME_FAIL",
+                    value as i32
+                ),
+            };
+            return failed(FailureKind::Fail, why);
+        };
+        let length = range.len() as u32;
+        match fate {
+            Fate::Failed => failed(FailureKind::Fail, "returned FRAME_FAIL".to_owned()),
+            Fate::Host | Fate::Queue(_) | Fate::Wire if !(shortest..=longest).contains(&length) => failed(
+                FailureKind::Fail,
+                format!(
+                    "sent a frame of {length} bytes on; frames have {shortest} to {longest} (frames.mtu)"
+                ),
+            ),
+            fate => fate,
+        }
+    }
+}
+
+impl Commands for Rc<Frames> {
+    async fn command(&self, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop> {
+        let [bytes, .., number] = registers;
+        let range = running.memory.part();
+        let (start, end) = (range.start as u32, range.end as u32);
+        let (start, end) = match number {
+            number::FRAME_PUSH => match start.checked_sub(bytes) {
+                Some(start) => (start, end),
+                None => {
+                    return Err(Stop::Wrong(format!(
+                        "frame_push of {bytes} bytes, and {start} are left before the frame (hpu.headroom is {})",
+                        self.limits.headroom
+                    )));
+                }
+            },
+            number::FRAME_PULL if bytes < end - start => (start + bytes, end),
+            number::FRAME_RESIZE if bytes > 0 && bytes <= self.limits.place() - start => {
+                (start, start + bytes)
+            }
+            number::FRAME_PULL => {
+                let length = end - start;
+                return Err(Stop::Wrong(format!("frame_pull of {bytes} bytes from a frame of {length}")));
+            }
+            number::FRAME_RESIZE => {
+                let room = self.limits.place() - start;
+                return Err(Stop::Wrong(format!(
+                    "frame_resize to {bytes} bytes; the frame has room for 1 to {room}"
+                )));
+            }
+            _ => return self.common_command(running, registers, SERVED),
+        };
+        running.memory.set_part(start as usize..end as usize);
+        for (at, word) in [(0, map::PACKET + start), (4, end - start)] {
+            running.memory.arguments[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(0)
+    }
+
+    async fn register(&self, _running: &mut Running, _access: DeviceAccess) -> Result<Option<u32>, Stop> {
+        unreachable!("specs of Ethernet cards refuse the interface of PsPIN, whose cores have registers")
+    }
+
+    fn conflict(&self, _core: usize) -> Option<u32> {
+        None
+    }
+
+    fn leave(&self, _running: &mut Running) -> Result<(), Stop> {
+        Ok(())
+    }
+}

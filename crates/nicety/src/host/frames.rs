@@ -1,0 +1,101 @@
+//! Handlers on frames of a host's card: [`FrameHandlers`], on Ethernet cards with handler processors.
+
+use super::Host;
+use crate::Error;
+use nicety_nic::ethernet::{InstallError, Node, Rule, RuleReport};
+use nicety_nic::spin::Due;
+use nicety_nic::spin::{Busy, Handlers, Offered, Processors, load_frame_handler};
+use nicety_types::NodeId;
+use std::rc::Rc;
+
+/// The rules and handlers of a host's card. Installing takes no virtual time: it is set-up. Cheap to clone.
+#[derive(Clone)]
+pub struct FrameHandlers {
+    node: Rc<Node>,
+}
+
+impl Host {
+    /// Handlers on frames of this host's card.
+    ///
+    /// # Errors
+    /// When the card is of another design, or has no handler processors.
+    pub fn frames(&self) -> Result<FrameHandlers, Error> {
+        let node = self.inner.card.of::<Node>()?;
+        match node.handling() {
+            Some(_) => Ok(FrameHandlers { node }),
+            None => Err(InstallError::NoProcessors.into()),
+        }
+    }
+}
+
+impl FrameHandlers {
+    fn handling(&self) -> &nicety_nic::ethernet::Handling {
+        self.node.handling().expect("seen when this was made")
+    }
+
+    /// Loads a compiled program with a frame handler of this name, or the usual one.
+    ///
+    /// # Errors
+    /// When it is none for the card's cores, or has no such handler.
+    pub fn load(&self, elf: &[u8], name: Option<&str>) -> Result<Handlers, Error> {
+        Ok(load_frame_handler(elf, name, self.handling().hpu())?)
+    }
+
+    /// The address of the card's specification, which programs are loaded for.
+    pub(crate) fn spec_address(&self) -> usize {
+        std::ptr::from_ref(self.handling().hpu()) as usize
+    }
+
+    /// Gives the frames that a rule matches, such as `udp dport=53`, to a frame handler with this state. Returns their number.
+    ///
+    /// # Errors
+    /// When the rule is none, overlaps another one or is too long, or when program or state do not fit.
+    pub fn install(&self, rule: &str, handlers: &Handlers, state: &[u8]) -> Result<usize, Error> {
+        let rule = Rule::parse(rule).map_err(|error| Error::Input(error.to_string()))?;
+        Ok(self.handling().install(rule, handlers, state)?)
+    }
+
+    /// The state of handlers, with this number.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn state(&self, number: usize) -> Result<Vec<u8>, Error> {
+        Ok(self.handling().state(number)?)
+    }
+
+    /// What became of the frames of each rule.
+    pub fn reports(&self) -> Vec<RuleReport> {
+        self.handling().reports()
+    }
+
+    /// The handler processors.
+    pub fn processors(&self) -> &Processors {
+        self.handling().frames()
+    }
+
+    /// Frames that handlers have sent out.
+    pub fn sent(&self) -> u64 {
+        self.handling().sent()
+    }
+
+    /// Frames that found no buffer in the host.
+    pub fn ring_full(&self) -> u64 {
+        self.node.report().card.ring_full
+    }
+
+    /// Busy times of parts of the card so far.
+    pub fn busy(&self) -> Busy {
+        self.node.busy()
+    }
+
+    /// Has the card generate frames, as [`Node::offer`].
+    pub async fn offer(&self, target: u32, next: impl FnMut(&mut Vec<u8>) -> Option<Due>) -> Offered {
+        self.node.offer(NodeId(target), next).await
+    }
+}
+
+impl From<InstallError> for Error {
+    fn from(error: InstallError) -> Error {
+        Error::Input(error.to_string())
+    }
+}

@@ -1,0 +1,7 @@
+// Drops every frame of its rule.
+#include <frame.h>
+
+__handler int frame_handler(const frame_t *frame, void *state) {
+    (void)frame, (void)state;
+    return FRAME_DROP;
+}

@@ -1,0 +1,92 @@
+/* frame.h: the interface of a handler of frames to its card.
+ *
+ *     __handler int frame_handler(const frame_t *frame, void *state);
+ *
+ * It runs once for each frame that its rule chooses, any number of them at the same time and in any order. It sees the whole
+ * frame, from its destination address on and without the check sequence, and may change its bytes and its length. What it
+ * returns says where the frame goes. All of them share `state`, which lies in the card's memory.
+ */
+#ifndef FRAME_H
+#define FRAME_H
+
+#include <nicety.h>
+
+/* Where a frame goes. */
+enum {
+    FRAME_DROP = 0,           /* nowhere */
+    FRAME_HOST = 1,           /* to the host, by the card's usual choice of a receive channel */
+    FRAME_WIRE = 2,           /* out on the wire, to its destination address; padded to 60 bytes */
+    FRAME_FAIL = -1           /* nowhere: an error, which is reported */
+};
+/* To the host, through receive channel n. */
+#define FRAME_QUEUE(n) (0x100 + (int)(n))
+
+/* A frame. The functions below change it, so what is read of it before is not that of afterwards. */
+typedef struct {
+    uint8_t *data;            /* the first byte of its destination address */
+    uint32_t length;          /* bytes */
+    uint32_t rule;            /* the number of its rule, from 0 on */
+    uint32_t channel;         /* the receive channel to which FRAME_HOST would take it as it came */
+} frame_t;
+
+int frame_handler(const frame_t *frame, void *state);
+
+enum { NICETY_FRAME_PUSH = 0x170, NICETY_FRAME_PULL = 0x171, NICETY_FRAME_RESIZE = 0x172 };
+
+/* Puts so many bytes before the frame. They are zeros, or what frame_pull took from there. Returns the new first byte. A
+ * handler that asks for more than the card's headroom has left is stopped. */
+NICETY_INLINE uint8_t *frame_push(const frame_t *frame, uint32_t bytes) {
+    nicety_command(NICETY_FRAME_PUSH, bytes, 0, 0, 0, 0);
+    return frame->data;
+}
+
+/* Takes so many bytes from the frame's beginning, fewer than it has. Returns the new first byte. */
+NICETY_INLINE uint8_t *frame_pull(const frame_t *frame, uint32_t bytes) {
+    nicety_command(NICETY_FRAME_PULL, bytes, 0, 0, 0, 0);
+    return frame->data;
+}
+
+/* Makes the frame so long, at its end; new bytes are zeros, or what was there. A frame that is sent on has 14 bytes to those
+ * of the card's MTU with headers. */
+NICETY_INLINE void frame_resize(const frame_t *frame, uint32_t length) {
+    (void)frame;
+    nicety_command(NICETY_FRAME_RESIZE, length, 0, 0, 0, 0);
+}
+
+/* Bytes of the frame that may be misaligned, in the network's order. */
+NICETY_INLINE uint16_t frame_get16(const uint8_t *at) {
+    return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+NICETY_INLINE uint32_t frame_get32(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+NICETY_INLINE void frame_put16(uint8_t *at, uint16_t value) {
+    at[0] = (uint8_t)(value >> 8);
+    at[1] = (uint8_t)value;
+}
+
+NICETY_INLINE void frame_put32(uint8_t *at, uint32_t value) {
+    frame_put16(at, (uint16_t)(value >> 16));
+    frame_put16(at + 2, (uint16_t)value);
+}
+
+/* Swaps so many bytes at two places. */
+NICETY_INLINE void frame_swap(uint8_t *a, uint8_t *b, uint32_t bytes) {
+    for (uint32_t i = 0; i < bytes; i++) {
+        const uint8_t byte = a[i];
+        a[i] = b[i];
+        b[i] = byte;
+    }
+}
+
+/* A checksum of the Internet, from which a 16-bit word of the data went and to which another one came (RFC 1624, 3). */
+NICETY_INLINE uint16_t frame_checksum(uint16_t checksum, uint16_t gone, uint16_t come) {
+    uint32_t sum = (uint16_t)~checksum + (uint32_t)(uint16_t)~gone + come;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+#endif

@@ -1,0 +1,131 @@
+"""Handlers on frames: programs on a host's Ethernet card that frames go to before they go to the host.
+
+    async def main(host):
+        if host.rank == 1:
+            echo = host.frames.install("udp dport=7", nicety.Handlers("echo.c"))
+            ...
+
+A rule is words for fields of headers (`udp dport=53 src=10.0.0.0/8`), or the words of a frame that hardware
+compares, as `FrameWord` writes them; all of them have to match, and `or` is between alternatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nicety import _native
+from nicety.build.sources import Handlers
+from nicety.errors import InputError
+from nicety.program.calls import CardCalls
+from nicety.shared.checks import U32, whole
+
+if TYPE_CHECKING:
+    from nicety.program.calls import Loaded
+
+
+@dataclass(frozen=True)
+class FrameWord:
+    """32 bits of a frame in network order, masked, in a range: a term of a rule.
+
+    Attributes:
+        offset: bytes from the frame's first one, a multiple of 4.
+        mask: the bits that count.
+        start: the least value of these.
+        end: the greatest; `start` if left out.
+    """
+
+    offset: int
+    mask: int
+    start: int
+    end: int | None = None
+
+    def __post_init__(self) -> None:
+        whole(self.offset, "offset", U32)
+        for name in ("mask", "start"):
+            whole(getattr(self, name), name, U32)
+        if self.end is not None:
+            whole(self.end, "end", U32)
+
+    def __str__(self) -> str:
+        end = self.start if self.end is None else self.end
+        return f"word@{self.offset}&{self.mask:08x}={self.start:08x}..{end:08x}"
+
+
+class FrameRule:
+    """A rule with its handlers, on a card."""
+
+    def __init__(self, calls: _native.FrameCalls, rule: str, number: int) -> None:
+        self._calls = calls
+        self._rule = rule
+        self._number = number
+
+    @property
+    def rule(self) -> str:
+        """Its text."""
+        return self._rule
+
+    @property
+    def number(self) -> int:
+        """Its number on the card, which handlers find in `frame->rule`."""
+        return self._number
+
+    @property
+    def state(self) -> bytes:
+        """What its handlers' state holds at this instant; looking takes no virtual time."""
+        return self._calls.state(self._number)
+
+    def __repr__(self) -> str:
+        return f"<FrameRule {self._number}: {self._rule}>"
+
+
+class Frames(CardCalls):
+    """The rules and handlers of a host's card."""
+
+    def __init__(self, calls: _native.Calls, loaded: Loaded) -> None:
+        super().__init__(calls, loaded)
+        self._frames = _native.FrameCalls(calls)
+
+    def __repr__(self) -> str:
+        return f"<Frames of rank {self._calls.rank}>"
+
+    def install(
+        self, rule: str | FrameWord | Iterable[FrameWord], handlers: Handlers, *, state: bytes = b""
+    ) -> FrameRule:
+        """Give the frames that a rule matches to a frame handler; set-up, takes no virtual time.
+
+        Args:
+            rule: as in `"udp dport=53"`, or words, which all have to match.
+            handlers: the program, compiled for this card here; its `payload` is the name of the frame handler,
+                where that is not called `frame_handler`.
+            state: what `state` points to in HPU memory, to begin with.
+
+        Raises:
+            InputError: where the rule is none, is too long for the card, or shares frames with another one,
+                which it names; or where the program does not compile, has no such handler, or does not fit.
+        """
+        if not isinstance(handlers, Handlers):
+            raise InputError(f"install takes nicety.Handlers, not {type(handlers).__name__}")
+        if handlers.header is not None or handlers.completion is not None:
+            raise InputError("a frame has one handler: name it as Handlers(..., payload=...), and no others")
+        if not isinstance(state, bytes | bytearray | memoryview):
+            raise InputError(f"state is bytes, such as bytes(8), not {type(state).__name__}")
+        text = _text_of(rule)
+        isa = self._calls.isa()
+        # The same program may also be on cards whose handlers have messages, under another number.
+        number = self._loaded.get((handlers, f"frames, {isa}"))
+        if number is None:
+            number = self._frames.load(handlers.compile(isa=isa).elf, handlers.payload)
+            self._loaded[handlers, f"frames, {isa}"] = number
+        return FrameRule(self._frames, text, self._frames.install(text, number, bytes(state)))
+
+
+def _text_of(rule: object) -> str:
+    if isinstance(rule, str | FrameWord):
+        return str(rule)
+    words = list(rule) if isinstance(rule, Iterable) else [rule]
+    for word in words:
+        if not isinstance(word, FrameWord):
+            raise InputError(f'a rule is a text such as "udp dport=53", or nicety.FrameWord of a frame, not {word!r}')
+    return " ".join(map(str, words))

@@ -1,0 +1,207 @@
+"""Handlers on frames of an Ethernet card: `host.frames`, and `nicety bench handlers` on `spin-100g`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety as package
+from nicety.build.compiler import library_source
+
+ECHO = library_source("frames/echo.c")
+COUNT = library_source("frames/count.c")
+DROP = library_source("frames/drop.c")
+VLAN = library_source("frames/vlan.c")
+
+
+def handler(tmp_path: Path, body: str) -> Path:
+    path = tmp_path / "handler.c"
+    path.write_text(
+        f"#include <frame.h>\n__handler int frame_handler(const frame_t *frame, void *state) {{\n{body}\n}}\n"
+    )
+    return path
+
+
+def test_a_card_answers_datagrams_and_counts_those_that_it_passes() -> None:
+    async def main(host: package.Host) -> object:
+        socket = host.socket.datagram()
+        if host.rank == 0:
+            await host.barrier()
+            for port in (7, 9, 9):
+                await socket.sendto(b"a line", 1, port)
+            return await socket.recvfrom(100)
+        await socket.bind(9)
+        echo = host.frames.install("udp dport=7", package.Handlers(ECHO))
+        words = [package.FrameWord(36, 0xFFFF0000, 9 << 16)]
+        count = host.frames.install(words, package.Handlers(COUNT), state=bytes(512))
+        assert (echo.number, count.number) == (0, 1)
+        await host.barrier()
+        assert [(await socket.recvfrom(100))[0] for _ in range(2)] == [b"a line"] * 2
+        counters = [int.from_bytes(count.state[at : at + 4], "little") for at in range(0, 512, 4)]
+        return [counter for counter in counters if counter]
+
+    run = package.Cluster(2, "spin-100g").run(main)
+    data, (address, port) = run.results[0]
+    # The answer has right checksums: the host's protocols took it.
+    assert (data, address, port) == (b"a line", "10.0.0.2", 7)
+    # A frame of 14 + 20 + 8 + 6 bytes is padded to 60 on the wire.
+    assert run.results[1] == [2, 120]
+    rules = [(rule.rule, rule.frames, rule.to_host, rule.to_wire, rule.dropped) for rule in run.nodes[1].socket.rules]
+    assert rules == [("udp dport=7", 1, 0, 1, 0), ("word@36&ffff0000=00090000..00090000", 2, 2, 0, 0)]
+    assert run.nodes[0].socket.rules == []
+
+
+# Puts a tag into a frame, and takes it again.
+TAGS = """
+    uint32_t addresses[3];
+    __builtin_memcpy(addresses, frame->data, 12);
+    const uint32_t length = frame->length;
+    uint8_t *data = frame_push(frame, 4);
+    __builtin_memcpy(data, addresses, 12);
+    frame_put32(data + 12, 0x81000005);
+    if (frame->length != length + 4 || frame_get16(data + 16) != 0x0800)
+        return FRAME_FAIL;
+    __builtin_memcpy(frame_pull(frame, 4), addresses, 12);
+    return FRAME_QUEUE(frame->channel);"""
+
+
+def test_a_datagram_whose_frame_grew_and_shrank_is_received(tmp_path: Path) -> None:
+    async def main(host: package.Host) -> object:
+        socket = host.socket.datagram()
+        if host.rank == 0:
+            await host.barrier()
+            await socket.sendto(b"12345678", 1, 9)
+            return None
+        await socket.bind(9)
+        host.frames.install("udp dport=9", package.Handlers(handler(tmp_path, TAGS)))
+        await host.barrier()
+        return (await socket.recvfrom(100))[0]
+
+    assert package.Cluster(2, "spin-100g").run(main).results[1] == b"12345678"
+
+
+def test_a_tag_that_stays_makes_the_frame_longer(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    (row,) = nicety(
+        *("bench", "handlers", VLAN, "--nic", "spin-100g", "--packet-sizes", "1000", "--messages", "100", "--json")
+    ).json()["rows"]
+    assert row["packet_fates"]["proceeded"] == 100
+    # A frame of 1518 bytes has no room for a tag.
+    done = nicety("bench", "handlers", VLAN, "--nic", "spin-100g", "--packet-sizes", "1518", "--messages", "10")
+    assert done.status == 1
+    assert "sent a frame of 1522 bytes on; frames have 14 to 1518 (frames.mtu) (10 times)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rule", "handlers", "text"),
+    [
+        ("udp dport=5-9", DROP, "rules 'udp dport=7' and 'udp dport=5-9' overlap: a frame with word@12="),
+        ([package.FrameWord(36, 0xFFFF0000, 7 << 16), "udp"], DROP, "a rule is a text such as"),
+        ("dport=7", DROP, "rule dport=7, column 1: ports are those of udp or of tcp"),
+        (package.FrameWord(2, 1, 1), DROP, "offset 2 is no multiple of 4"),
+        (7, DROP, "a rule is a text such as"),
+        ("arp", library_source("sink_stream.c"), "which is for messages, and no frame_handler"),
+    ],
+)
+def test_rules_and_programs_that_cannot_be_are_refused(rule: Any, handlers: Path, text: str) -> None:
+    async def main(host: package.Host) -> None:
+        host.frames.install("udp dport=7", package.Handlers(DROP))
+        with pytest.raises(package.InputError) as raised:
+            host.frames.install(rule, package.Handlers(handlers))
+        assert text in str(raised.value)
+
+    package.Cluster(1, "spin-100g").run(main)
+
+
+def test_cards_without_processors_say_so() -> None:
+    async def main(host: package.Host) -> str:
+        with pytest.raises(package.InputError) as raised:
+            _ = host.frames
+        return str(raised.value)
+
+    assert (
+        package.Cluster(1, "ethernet-100g")
+        .run(main)
+        .results[0]
+        .startswith(
+            "host.frames of rank 0, ethernet-100g: the card has no handler processors: its spec has no section [hpu]"
+        )
+    )
+    assert "design portals has no sockets" in package.Cluster(1, "spin-discrete").run(main).results[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            "frame_resize(frame, 1519);\nreturn FRAME_HOST;",
+            "frame_resize to 1519 bytes; the frame has room for 1 to",
+        ),
+        ("frame_resize(frame, 13);\nreturn FRAME_WIRE;", "sent a frame of 13 bytes on; frames have 14 to 1518"),
+        ("frame_push(frame, 65);\nreturn FRAME_HOST;", "frame_push of 65 bytes, and 64 are left before the frame"),
+        ("return frame->data[frame->length];", "load of 1 byte"),
+        ("return FRAME_QUEUE(32);", "the host has receive channels 0 to 31"),
+    ],
+)
+def test_what_a_handler_does_wrong_names_rule_and_line(
+    nicety: Callable[..., Any], tmp_path: Path, body: str, text: str
+) -> None:
+    done = nicety(
+        "bench", "handlers", handler(tmp_path, body), "--nic", "spin-100g", "--packet-sizes", "60", "--messages", "10"
+    )
+    assert done.status == 1
+    assert "rule 'any': frame handler" in done.stderr
+    assert text in done.stderr
+    if "sent" not in text and "QUEUE" not in body:
+        assert "handler.c:3" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--rule", "udp,udp dport=53"], "rules 'udp' and 'udp dport=53' overlap: a frame with word@12=08004500"),
+        (["--rule", "word@13=0"], "rule word@13=0, column 1: offset 13 is no multiple of 4"),
+        (["--rule", "word@9999=0"], "offset 9999 is behind the end of every frame"),
+        (["--rule", "udp dprt=53"], "column 5: there is no 'dprt=53'; a term is any"),
+        (["--rule", "udp", "--set", "hpu.words=1"], "compares 2 words of a frame, and the card at most 1"),
+        (["--packet-sizes", "59"], "a frame of spin-100g has 60 to 1518 bytes without its check sequence, not 59"),
+        (["--message-packets", "2"], "frames of spin-100g are by themselves"),
+        (["--nic", "spin-discrete", "--rule", "udp"], "handlers of spin-discrete have messages"),
+        (["--nic", "ethernet-100g"], "the card has no handler processors: its spec has no section [hpu]"),
+    ],
+)
+def test_wrong_requests_say_what_to_write(nicety: Callable[..., Any], arguments: list[str], text: str) -> None:
+    if "--nic" not in arguments:
+        arguments = ["--nic", "spin-100g", *arguments]
+    done = nicety("bench", "handlers", DROP, *arguments)
+    assert done.status == 2
+    assert text in done.stderr
+
+
+def test_frames_keep_up_or_not(nicety: Callable[..., Any]) -> None:
+    report = nicety(
+        "bench", "handlers", DROP, "--nic", "spin-100g", "--packet-sizes", "60,1514", "--messages", "2000", "--json"
+    ).json()
+    small, large = report["rows"]
+    # By hand: 60 + 24 bytes at 80 ps; 16 cycles to start, an instruction and a return, 4 cycles to end.
+    assert small["packet_interval_ns"] == 6.72
+    assert small["cycles_mean"] == 23
+    assert small["handler_ns"] == pytest.approx(23, abs=0.5)
+    assert (small["verdict"], large["verdict"]) == ("yes", "yes")
+    assert small["packet_fates"] == {"processed": 0, "dropped": 2000, "proceeded": 0, "failed": 0}
+    assert "traffic" not in small
+
+
+def test_traffic_of_frames_is_handled_lost_or_answered(nicety: Callable[..., Any]) -> None:
+    command = ["bench", "handlers", ECHO, "--nic", "spin-100g", "--lossy", "--rule", "udp dport=7", "--json"]
+    traffic = "udp dport=7 src=10.0.0.0/8 flows=100 size=imix packets=3000"
+    report = nicety(*command, "--traffic", traffic, "--set", "hpu.cores=1").json()
+    (row,) = report["rows"]
+    figures = row["traffic"]
+    assert row["verdict"] == "no"
+    assert figures["handled"] + figures["dropped_by_overload"] == figures["offered"] == 3000
+    assert row["packet_fates"]["processed"] == figures["handled"] == round(row["sent_per_packet"] * figures["handled"])
+    (other,) = nicety(*command, "--traffic", traffic.replace("dport=7", "dport=8")).json()["rows"]
+    assert other["packet_fates"]["processed"] == 0
