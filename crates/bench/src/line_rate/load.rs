@@ -13,14 +13,44 @@ pub(super) struct Input {
     pub(super) packet_bytes: u64,
     pub(super) messages: Messages,
     /// Between packets at line rate.
-    pub(super) interval: Duration,
+    pub(super) interval: Interval,
+}
+
+/// The mean time between packets: a time and the packets that take it. Rounded to picoseconds, it would make of a load of 1 one
+/// above 1.
+#[derive(Clone, Copy)]
+pub(super) struct Interval {
+    time: Duration,
+    packets: u64,
+}
+
+impl Interval {
+    /// Of packets that each take this long.
+    pub(super) const fn of_each(time: Duration) -> Interval {
+        Interval { time, packets: 1 }
+    }
+
+    /// Of packets that take this long together; of each at least 1 ps.
+    pub(super) fn of_all(time: Duration, packets: u64) -> Interval {
+        Interval { time: time.max(Duration::from_ps(packets)), packets }
+    }
+
+    /// The time of so many packets, in picoseconds.
+    pub(super) fn times(self, packets: u64) -> u64 {
+        (u128::from(self.time.ps()) * u128::from(packets) / u128::from(self.packets)) as u64
+    }
+
+    /// In picoseconds.
+    pub(super) fn ps(self) -> f64 {
+        self.time.ps() as f64 / self.packets as f64
+    }
 }
 
 /// What a card was made to do, and with what.
 pub(super) struct Load {
     pub(super) packet_bytes: u64,
     pub(super) messages: Messages,
-    pub(super) interval: Duration,
+    pub(super) interval: Interval,
     /// Bytes of a packet on the link.
     pub(super) wire_bytes: u64,
     pub(super) hpus: u64,
@@ -81,7 +111,7 @@ impl Load {
 
     /// A time over that of the whole run at line rate.
     pub(super) fn share(&self, time: Duration) -> f64 {
-        time.ps() as f64 / (self.interval.ps() * self.packets()) as f64
+        time.ps() as f64 / self.interval.times(self.packets()) as f64
     }
 
     /// The load of a lock: while it is handed over, it is nobody else's.
@@ -92,5 +122,19 @@ impl Load {
     /// The load of the busiest bank of a level.
     pub(super) fn bank(&self, level: &LevelUse) -> f64 {
         self.share(level.busiest_busy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_interval_loses_nothing() {
+        let third = Interval::of_all(Duration::from_ps(100), 3);
+        assert_eq!([1, 2, 3, 6].map(|packets| third.times(packets)), [33, 66, 100, 200]);
+        assert!((third.ps() - 100.0 / 3.0).abs() < 1e-12);
+        assert_eq!(Interval::of_each(Duration::from_ps(33)).times(3), 99);
+        assert_eq!(Interval::of_all(Duration::ZERO, 3).times(2), 2);
     }
 }

@@ -1,7 +1,7 @@
 //! A line-rate check with traffic: its packets are offered to the card when they are due, each as a message of one packet.
 
 use super::Row;
-use super::load::{Input, Load};
+use super::load::{Input, Interval, Load};
 use super::meter::{Meter, TrafficRow};
 use super::request::{Messages, refused, traffic_of};
 use super::rig::{DATA, PT, Rig, run};
@@ -99,7 +99,7 @@ impl Rig<'_> {
                 offered.packets, figures.handled, figures.dropped_by_overload
             )));
         }
-        let interval = Duration::from_ps((offered.time.ps() / offered.packets).max(1));
+        let interval = Interval::of_all(offered.time, offered.packets);
         let packet_bytes = (offered.bytes + offered.packets / 2) / offered.packets;
         let messages = Messages { packets_each: 1, before: 0, measured: figures.handled, after: 0 };
         let load = Load::of(Input { packet_bytes, messages, interval }, tested, &card, self.handlers);

@@ -1,7 +1,7 @@
 //! The set-up of a line-rate check: a generator on rank 0, the card with the handlers on rank 1.
 
 use super::Row;
-use super::load::{Input, Load};
+use super::load::{Input, Interval, Load};
 use super::request::Request;
 use super::row::Measured;
 use super::tested::{OnHost, Tested};
@@ -90,6 +90,7 @@ impl Rig<'_> {
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
         let card = OnHost::Messages(cluster.host(1).portals()?.card().clone());
         let run = run(&mut cluster, card.processors(), stop)?;
+        let interval = Interval::of_each(interval);
         let input = Input { packet_bytes: self.packet_bytes, messages, interval };
         let load = Load::of(input, &Tested::Messages(spec), &card, self.handlers);
         let row = Measured::of(&load, &run.recording)?.row(&load);

@@ -251,7 +251,7 @@ impl Measured {
         sent.sort_unstable();
         let [first, end] =
             [measured.start, measured.end].map(|messages| (messages * load.messages.packets_each) as usize);
-        let held_up = held_up(&sent[first.saturating_sub(1)..end], load.interval);
+        let held_up = held_up(&sent[first.saturating_sub(1)..end], Duration::from_ps(load.interval.times(1)));
         let last_of = |messages: u64| done[(messages * load.messages.packets_each) as usize - 1];
         let (from, until) = (last_of(measured.start), last_of(measured.end));
         let took = until.since(from);
@@ -280,8 +280,8 @@ impl Measured {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
         let packets = messages.measured * messages.packets_each;
         let at_work = self.held;
-        let wire = interval.ps() * packets;
-        let line_rate = 1e12 / interval.ps() as f64;
+        let wire = interval.times(packets);
+        let line_rate = 1e12 / interval.ps();
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
         let packets_per_s = line_rate.min(1e12 * packets as f64 / self.took.ps() as f64);
         let fraction = packets_per_s / line_rate;
@@ -323,13 +323,13 @@ impl Measured {
             instructions_mean: payload.map(|row| row.instructions_mean),
             instructions_p99: payload.map(|row| row.instructions_p99),
             handler_ns: at_work.ps() as f64 / (1000 * packets) as f64,
-            handler_budget_ns: (interval.ps() * hpus) as f64 / 1000.0,
+            handler_budget_ns: interval.ps() * hpus as f64 / 1000.0,
             hpus_needed: (reachable >= 1.0).then(|| at_work.ps().div_ceil(wire)),
             hpus,
             reachable_fraction: reachable,
             sustains_line_rate: limited_by.is_none(),
             limited_by,
-            packet_interval_ns: interval.ns(),
+            packet_interval_ns: interval.ps() / 1000.0,
             packet_wire_bytes: load.wire_bytes,
             line_rate_packets_per_s: line_rate,
             packets_per_s,
