@@ -240,3 +240,14 @@ fn rules_have_limits() {
     assert!(error.to_string().contains("65 bytes of HPU memory"), "{error}");
     assert!(Rig::new("ethernet-100g", 2, &[]).hosts[0].node.handling().is_none());
 }
+
+#[test]
+fn what_is_of_messages_alone_is_refused() {
+    for (text, expected) in [
+        ("hpu.scheduling=home-cluster", "frames belong to no messages"),
+        ("hpu.interface=pspin", "handlers of frames are not written for PsPIN"),
+    ] {
+        let error = super::support::read(CARD, &[text]).unwrap_err();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
