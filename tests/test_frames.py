@@ -205,3 +205,15 @@ def test_traffic_of_frames_is_handled_lost_or_answered(nicety: Callable[..., Any
     assert row["packet_fates"]["processed"] == figures["handled"] == round(row["sent_per_packet"] * figures["handled"])
     (other,) = nicety(*command, "--traffic", traffic.replace("dport=7", "dport=8")).json()["rows"]
     assert other["packet_fates"]["processed"] == 0
+
+
+def test_an_echo_of_mixed_sizes_fills_the_wire_and_keeps_up_barely(nicety: Callable[..., Any]) -> None:
+    # Their mean interval is no whole number of picoseconds: rounded down, the link would have more to do than it can.
+    traffic = "udp dport=7 src=10.0.0.0/8 flows=100 imix packets=3001"
+    for options in ([], ["--lossy"]):
+        command = ["bench", "handlers", ECHO, "--nic", "spin-100g", "--traffic", traffic, "--json", *options]
+        (row,) = nicety(*command).json()["rows"]
+        assert (row["verdict"], row["limiting_part"], row["limited_by"]) == ("barely", "link", None)
+        assert row["capacity_fraction"] == pytest.approx(1, abs=1e-3)
+        assert row["loads"]["link"] <= 1
+        assert row["traffic"]["dropped_by_overload"] == 0
