@@ -235,9 +235,9 @@ fn rules_have_limits() {
     assert_eq!(install("tcp"), Ok(1));
     assert_eq!(install("arp"), Err(InstallError::TooMany { limit: 2 }));
     assert_eq!(handling.state(2), Err(InstallError::NoSuchRule { number: 2 }));
-    let rig = Rig::new(CARD, 2, &["hpu.memory=64 B"]);
-    let error = rig.hosts[0].node.handling().unwrap().install(rule("any"), &drop, &[0; 65]).unwrap_err();
-    assert!(error.to_string().contains("65 bytes of HPU memory"), "{error}");
+    let rig = Rig::new(CARD, 2, &["hpu.memory=256 B"]);
+    let error = rig.hosts[0].node.handling().unwrap().install(rule("any"), &drop, &[0; 257]).unwrap_err();
+    assert!(error.to_string().contains("257 bytes of HPU memory"), "{error}");
     assert!(Rig::new("ethernet-100g", 2, &[]).hosts[0].node.handling().is_none());
 }
 
