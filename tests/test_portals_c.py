@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -128,6 +129,13 @@ def test_handlers_change_the_memory_of_the_process(program: Path, tmp_path: Path
 def test_every_part_does_what_the_specification_says(program: Path, part: str, nic: str) -> None:
     status, _, err = run(program, part, nic=nic)
     assert (status, err) == (0, "")
+
+
+@pytest.mark.parametrize("seed", range(100 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 4))
+def test_wild_arguments_are_refused(program: Path, seed: int) -> None:
+    made = [run(program, "wilds", str(seed), nic=CARDS[seed % 2], options=("--json",)) for _ in range(2)]
+    assert made[0][0] == 0, made[0][2]
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize("nic", CARDS)

@@ -279,10 +279,14 @@ static void accumulate(const char *program) {
         sent[i] = (float)(i % 5);
     }
     if (!rank) {
-        ptl_handle_md_t md = descriptor(out, sizeof(float) * 2 * NUMBERS, PTL_MD_EVENT_CT_ACK);
+        /* Told by a counter alone, a full acknowledgement is a count. */
+        ptl_md_t of = {.start = out, .length = sizeof out, .options = PTL_MD_EVENT_CT_ACK, .eq_handle = PTL_EQ_NONE,
+                       .ct_handle = ct};
+        ptl_handle_md_t md;
+        OK(PtlMDBind(ni, &of, &md));
         OK(nicety_exec_barrier());
         double start = now_ns();
-        OK(PtlPut(md, 0, sizeof(float) * 2 * NUMBERS, PTL_CT_ACK_REQ, other, 1, 7, 0, NULL, 0));
+        OK(PtlPut(md, 0, sizeof(float) * 2 * NUMBERS, PTL_ACK_REQ, other, 1, 7, 0, NULL, 0));
         wait_for(1);
         printf("%.3f\n", now_ns() - start);
         OK(nicety_exec_barrier());
@@ -344,6 +348,7 @@ static void refusals(void) {
     WANT(PtlPut(handle, 0, 8, (ptl_ack_req_t)9, other, 1, 0, 0, NULL, 0) == PTL_ARG_INVALID);
     WANT(PtlPut(eq, 0, 8, PTL_NO_ACK_REQ, other, 1, 0, 0, NULL, 0) == PTL_ARG_INVALID);
     WANT(PtlTriggeredGet(handle, 0, 8, other, 1, 0, 0, NULL, PTL_CT_NONE, 1) == PTL_ARG_INVALID);
+    WANT(PtlTriggeredPut(handle, 0, 1ull << 63, PTL_NO_ACK_REQ, other, 1, 0, 0, NULL, 0, ct, 9) == PTL_ARG_INVALID);
     ptl_me_t me = {.start = in, .length = 8, .ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY,
                    .options = PTL_ME_LOCAL_INC_UH_RLENGTH, .match_id.rank = PTL_RANK_ANY};
     WANT(PtlMEAppend(ni, 1, &me, PTL_PRIORITY_LIST, NULL, &handle) == PTL_ARG_INVALID);
@@ -380,6 +385,86 @@ static void refusals(void) {
     WANT(id.phys.nid == rank && id.phys.pid == 0);
 }
 
+static uint64_t drawn;
+
+static uint64_t draw(uint64_t below) {
+    drawn ^= drawn << 13;
+    drawn ^= drawn >> 7;
+    drawn ^= drawn << 17;
+    return drawn % below;
+}
+
+/* A number that a careless program might give, or a good one. */
+static uint64_t wild(uint64_t good) {
+    static const uint64_t odd[] = {0, 1, 7, 4096, UINT32_MAX, 1ull << 40, 1ull << 63, UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2};
+    switch (draw(4)) {
+    case 0:
+        return odd[draw(sizeof odd / sizeof *odd)];
+    case 1:
+        return drawn;
+    default:
+        return good;
+    }
+}
+
+/* Calls with arguments of all kinds, none of which may do more than be refused. */
+static void wilds(const char *seed) {
+    ptl_handle_any_t made[64];
+    ptl_handle_eq_t queues[1] = {eq};
+    ptl_event_t event;
+    ptl_ct_event_t value;
+    unsigned which;
+    int refused = 0, done = 0;
+    drawn = strtoull(seed, NULL, 10) * 2 + 1 + rank * 1000003ull;
+    for (unsigned i = 0; i < 64; i++)
+        made[i] = i % 2 ? ct : descriptor(out, 4096, PTL_MD_EVENT_CT_ACK);
+    for (int i = 0; i < 1500; i++) {
+        ptl_handle_any_t a = wild(made[draw(64)]), b = wild(made[draw(64)]), *into = &made[draw(64)];
+        ptl_process_t to = {.phys = {(uint32_t)wild(1 - rank), (uint32_t)wild(0)}};
+        uint64_t length = wild(draw(4096)), offset = wild(draw(4096));
+        uint32_t pt = (uint32_t)wild(1), bits = (uint32_t)wild(draw(1 << 16));
+        ptl_me_t me = {.start = in, .length = draw(65536), .ct_handle = wild(PTL_CT_NONE), .uid = (uint32_t)wild(PTL_UID_ANY),
+                       .options = bits, .match_id = to, .match_bits = draw(4), .ignore_bits = wild(3), .min_free = draw(2)};
+        ptl_md_t md = {.start = out, .length = 4096, .options = bits % 64, .eq_handle = wild(eq), .ct_handle = wild(ct)};
+        ptl_ct_event_t by = {.success = wild(1), .failure = wild(0)};
+        ptl_op_t op = (ptl_op_t)wild(draw(18));
+        ptl_datatype_t type = (ptl_datatype_t)wild(draw(14));
+        ptl_ack_req_t ack = (ptl_ack_req_t)wild(draw(4));
+        int code = PTL_OK;
+        switch (draw(26)) {
+        case 0: code = PtlMDBind(ni, &md, into); break;
+        case 1: code = PtlMDRelease(a); break;
+        case 2: code = PtlMEAppend(ni, pt, &me, (ptl_list_t)wild(draw(2)), NULL, into); break;
+        case 3: code = PtlMEUnlink(a); break;
+        case 4: code = PtlMESearch(ni, pt, &me, (ptl_search_op_t)wild(draw(2)), NULL); break;
+        case 5: code = PtlEQAlloc(ni, wild(8), into); break;
+        case 6: code = PtlEQFree(a); break;
+        case 7: code = PtlEQGet(wild(eq), &event); break;
+        case 8: code = PtlEQPoll(queues, 1, (ptl_time_t)draw(2), &event, &which); break;
+        case 9: code = PtlCTAlloc(ni, into); break;
+        case 10: code = PtlCTFree(a); break;
+        case 11: code = PtlCTGet(a, &value); break;
+        case 12: code = PtlCTPoll(&a, &length, 1, (ptl_time_t)draw(2), &value, &which); break;
+        case 13: code = PtlCTSet(a, by); break;
+        case 14: code = PtlCTInc(a, by); break;
+        case 15: code = PtlTriggeredCTInc(a, by, b, length); break;
+        case 16: code = PtlCTCancelTriggered(a); break;
+        case 17: code = PtlPut(a, offset, length, ack, to, pt, draw(4), offset, NULL, drawn); break;
+        case 18: code = PtlGet(a, offset, length, to, pt, draw(4), offset, NULL); break;
+        case 19: code = PtlAtomic(a, offset, length, ack, to, pt, draw(4), offset, NULL, drawn, op, type); break;
+        case 20: code = PtlFetchAtomic(a, offset, b, 0, length, to, pt, draw(4), offset, NULL, drawn, op, type); break;
+        case 21: code = PtlSwap(a, offset, b, 0, length, to, pt, draw(4), offset, NULL, drawn, in, op, type); break;
+        case 22: code = PtlTriggeredPut(a, offset, length, ack, to, pt, draw(4), 0, NULL, drawn, b, wild(draw(9))); break;
+        case 23: code = draw(2) ? PtlPTEnable(ni, pt) : PtlPTDisable(ni, pt); break;
+        case 24: code = PtlHPUAllocMem(ni, length, into); break;
+        default: code = draw(2) ? PtlHPUFreeMem(a) : PtlHPURead(a, offset, in, length % 4096); break;
+        }
+        WANT(code >= PTL_OK && code <= PTL_IGNORED && code != PTL_NO_INIT);
+        *(code ? &refused : &done) += 1;
+    }
+    WANT(refused > 100 && done > 100);
+}
+
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     ptl_pt_index_t pt;
@@ -411,6 +496,8 @@ int main(int count, char **words) {
         accumulate(words[2]);
     else if (!strcmp(what, "refusals"))
         refusals();
+    else if (!strcmp(what, "wilds"))
+        wilds(words[2]);
     else if (!strcmp(what, "leave"))
         return rank ? 0 : (sleep(1), 0);
     else if (!strcmp(what, "lost")) {

@@ -191,6 +191,14 @@ impl Interface {
         self.start_now(&Draft::from(request))
     }
 
+    /// Checks the arguments of an operation, as when it starts.
+    ///
+    /// # Errors
+    /// As [`Interface::start_request`], but for a lack of room.
+    pub fn check_request(&self, request: &Request) -> Result<(), Error> {
+        self.check_draft(&Draft::from(request))
+    }
+
     /// An operation of any kind that starts when `ct` has reached `threshold`:
     /// [`Interface::triggered_put`] and its siblings.
     ///

@@ -42,6 +42,18 @@ fn operations_start_in_the_order_of_threshold_then_age() {
 }
 
 #[test]
+fn a_request_is_checked_as_when_it_is_posted() {
+    let (mut b, md) = with_md();
+    let request = |md, length| Request::Put(PutRequest::new(md, length, PEER, 0, 1));
+    b.ni.check_request(&request(md, 100)).unwrap();
+    let refused = b.ni.check_request(&request(md, 101)).unwrap_err();
+    assert_eq!(Err(refused), b.ni.trigger_request(&request(md, 101), b.ct, 1, &mut b.effects));
+    b.ni.md_release(md).unwrap();
+    assert!(matches!(b.ni.check_request(&request(md, 1)), Err(Error::Stale(_))));
+    assert_eq!(b.ni.pending_triggered(), 0);
+}
+
+#[test]
 fn a_threshold_reached_before_starts_at_once() {
     let (mut b, md) = with_md();
     wait_put(&mut b, md, 1, 0);

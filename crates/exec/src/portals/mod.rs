@@ -40,11 +40,18 @@ pub(crate) struct Moved {
     pub(crate) matched: u64,
 }
 
+/// What a memory descriptor has to be told by.
+#[derive(Clone, Copy)]
+struct Told {
+    by_events: bool,
+    by_counts: bool,
+}
+
 /// The objects of an interface that its end frees.
 #[derive(Default)]
 struct Objects {
     entries: Vec<MeHandle>,
-    descriptors: Vec<MdHandle>,
+    descriptors: BTreeMap<MdHandle, Told>,
     queues: Vec<EqHandle>,
     /// Counters, as the process has last seen each.
     counters: BTreeMap<CtHandle, CtEvent>,
@@ -62,6 +69,8 @@ pub(crate) struct Interface {
     look: Duration,
     looks: u32,
     in_vain: Cell<u32>,
+    /// Whether commands may be on their way that name counters or descriptors, and have no answer.
+    commands: Cell<bool>,
     portals: OnceCell<Portals>,
     is_open: Cell<bool>,
     objects: RefCell<Objects>,
@@ -80,6 +89,7 @@ impl Interface {
             look,
             looks,
             in_vain: Cell::new(0),
+            commands: Cell::new(false),
             portals: OnceCell::new(),
             is_open: Cell::new(false),
             objects: RefCell::default(),
@@ -144,6 +154,10 @@ impl Interface {
             let why = "no interface is open; PtlNIInit opens one";
             return Err(Stop::Refused("PTL_NO_INIT", why.to_owned()));
         };
+        // What is freed must not be gone when a command that names it comes to the card.
+        if matches!(op, op::CT_FREE | op::MD_RELEASE | op::NI_FINI) && self.commands.take() {
+            portals.atomic_sync().await?;
+        }
         match self.set_up(portals, op, words)? {
             Some(result) => words[0] = result,
             None => self.post(portals, op, words).await?,
@@ -188,7 +202,7 @@ impl Interface {
         }
         let card = portals.card();
         objects.table.into_iter().for_each(|pt| drop(card.pt_free(pt)));
-        objects.descriptors.into_iter().for_each(|md| drop(card.md_release(md)));
+        objects.descriptors.into_keys().for_each(|md| drop(card.md_release(md)));
         objects.queues.into_iter().for_each(|eq| drop(card.eq_free(eq)));
         objects.counters.into_keys().for_each(|ct| drop(card.ct_free(ct)));
         objects.attached.into_iter().for_each(|cookie| drop(card.detach(cookie)));

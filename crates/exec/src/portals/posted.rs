@@ -1,12 +1,12 @@
 //! Calls of Portals that are posted or waited for: they take virtual time.
 
-use super::codes::{self, ANY, FOREVER, Stop, ack, atomic, op, options};
+use super::codes::{self, ANY, FOREVER, Stop, atomic, op, options};
 use super::handles::{Attached, Object, counter};
 use super::{Interface, Words};
 use crate::memory;
 use nicety::portals::{
-    AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, MdHandle, Me, MeHandle,
-    MeOptions, Operand, PutRequest, Request, Source, User,
+    AckRequest, AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, MdHandle, Me,
+    MeHandle, MeOptions, Operand, PutRequest, Request, Source, User,
 };
 use nicety::{Duration, HpuMemoryId, NodeId, PROCESS_ADDRESSES, Portals};
 
@@ -44,7 +44,10 @@ impl Interface {
                     self.handles(a, b)?.into_iter().map(EqHandle::of).collect::<Result<Vec<_>, _>>()?;
                 self.eq_poll(portals, &queues, c, words).await?;
             }
-            op::CT_CANCEL => portals.ct_cancel_triggered(CtHandle::of(a)?).await?,
+            op::CT_CANCEL => {
+                self.commands.set(true);
+                portals.ct_cancel_triggered(CtHandle::of(a)?).await?;
+            }
             op::CT_GET => {
                 let ct = self.own(CtHandle::of(a)?)?;
                 self.host.compute(self.look).await;
@@ -85,6 +88,7 @@ impl Interface {
             }
             op::CT_SET | op::CT_INC => {
                 let (ct, value) = (CtHandle::of(a)?, CtEvent { success: b, failure: c });
+                self.commands.set(true);
                 match (op, counter(d)?) {
                     (op::CT_SET, None) => portals.ct_set(ct, value).await?,
                     (op::CT_SET, Some(trigger)) => portals.triggered_ct_set(ct, value, trigger, e).await?,
@@ -99,10 +103,15 @@ impl Interface {
                 }
             }
             op::PUT..=op::SWAP => {
-                let request = request(op, words)?;
+                let request = request(op, words, self.ack(words)?)?;
                 match counter(words[10])? {
                     None => portals.post(&request).await?,
-                    Some(trigger) => portals.triggered(request, trigger, words[11]).await?,
+                    Some(trigger) => {
+                        let trigger = self.own(trigger)?;
+                        portals.card().check_request(&request)?;
+                        self.commands.set(true);
+                        portals.triggered(request, trigger, words[11]).await?;
+                    }
                 }
                 self.count(words[2]);
             }
@@ -125,6 +134,19 @@ impl Interface {
             }
         }
         Ok(())
+    }
+
+    /// The acknowledgement of an operation: only those that its descriptor can be told of have an effect.
+    fn ack(&self, words: &Words) -> Result<AckRequest, Stop> {
+        let asked = codes::ack(words[3])?;
+        let told = self.objects.borrow().descriptors.get(&MdHandle::of(words[0])?).copied();
+        let Some(told) = told else { return Ok(asked) };
+        Ok(match asked {
+            AckRequest::Full if !told.by_events && told.by_counts => AckRequest::Counting,
+            AckRequest::Full | AckRequest::Counting if !told.by_counts && !told.by_events => AckRequest::None,
+            AckRequest::Counting if !told.by_counts => AckRequest::None,
+            asked => asked,
+        })
     }
 
     /// A counter of the process.
@@ -248,14 +270,13 @@ fn entry(words: &Words) -> Result<(u32, Me), Stop> {
 }
 
 /// An operation: the words of `struct operation` in `client/portals_data.c`.
-fn request(op: u32, words: &Words) -> Result<Request, Stop> {
-    let [md, local_offset, length, ack_req, rank, pt, match_bits, remote_offset, user_ptr, hdr_data, ..] =
-        *words;
+fn request(op: u32, words: &Words, ack: AckRequest) -> Result<Request, Stop> {
+    let [md, local_offset, length, _, rank, pt, match_bits, remote_offset, user_ptr, hdr_data, ..] = *words;
     let put = PutRequest {
         md: MdHandle::of(md)?,
         local_offset,
         length,
-        ack: ack(ack_req)?,
+        ack,
         target: NodeId(rank as u32),
         pt: pt as u32,
         match_bits,

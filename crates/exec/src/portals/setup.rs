@@ -2,7 +2,7 @@
 
 use super::codes::{ANY, Stop, op, options, register};
 use super::handles::{Attached, Object, counter, queue};
-use super::{Interface, MOST_BYTES, Words};
+use super::{Interface, MOST_BYTES, Told, Words};
 use nicety::portals::{CtHandle, EqHandle, Md, MdHandle, MdOptions, PtOptions};
 use nicety::{ApplicationId, Attach, HandlerNames, HpuMemoryId, Portals, State};
 
@@ -29,15 +29,17 @@ impl Interface {
             }
             op::MD_BIND => {
                 let (start, length) = Interface::place(a, b)?;
+                let (eq, ct) = (queue(d)?, counter(e)?);
                 let options = options(c, MdOptions::from_bits, "memory descriptor")?;
-                let md = card.md_bind(Md { start, length, options, eq: queue(d)?, ct: counter(e)? })?;
-                objects.descriptors.push(md);
+                let md = card.md_bind(Md { start, length, options, eq, ct })?;
+                let told = Told { by_events: eq.is_some(), by_counts: ct.is_some() };
+                objects.descriptors.insert(md, told);
                 md.handle()
             }
             op::MD_RELEASE => {
                 let md = MdHandle::of(a)?;
                 card.md_release(md)?;
-                objects.descriptors.retain(|own| *own != md);
+                objects.descriptors.remove(&md);
                 a
             }
             op::EQ_ALLOC => {

@@ -14,6 +14,15 @@ impl Card {
         if rank >= self.nodes { Err(CallError::Rank { rank, ranks: self.nodes }) } else { Ok(()) }
     }
 
+    /// Checks the arguments of an operation, for one that is triggered: its card would refuse it when nobody waits for that.
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub fn check_request(&self, request: &Request) -> Result<(), CallError> {
+        self.check_rank(request.target().0)?;
+        Ok(self.interface.borrow().check_request(request)?)
+    }
+
     /// Sends a message (`PtlPut`): [`Card::post`].
     ///
     /// # Errors
