@@ -42,10 +42,15 @@ static int is_simulated(clockid_t clock) {
     case CLOCK_MONOTONIC_COARSE:
     case CLOCK_MONOTONIC_RAW:
     case CLOCK_BOOTTIME:
-        return nicety_slot != NULL;
+        return nicety_is_simulated();
     default:
         return 0;
     }
+}
+
+/* Whether waits of the calling thread pass in the simulation. */
+static int is_waiter(void) {
+    return nicety_attached() && nicety_is_simulated();
 }
 
 static uint64_t zero_ns(clockid_t clock) {
@@ -81,7 +86,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *now) {
 }
 
 EXPORT int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-    if (!nicety_slot) {
+    if (!nicety_is_simulated()) {
         REAL(gettimeofday);
         return real(now, zone);
     }
@@ -116,7 +121,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *sp
 }
 
 EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
-    if (!nicety_attached()) {
+    if (!is_waiter()) {
         REAL(nanosleep);
         return real(span, left);
     }
@@ -142,7 +147,7 @@ static int poll_for(struct pollfd *files, nfds_t count, const struct timespec *l
     REAL(ppoll);
     static const struct timespec now = {0, 0};
     int found = real(files, count, &now, mask);
-    if (found || !nicety_attached() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
+    if (found || !is_waiter() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
         return found;
     int left = nicety_leave();
     found = real(files, count, limit, mask);
@@ -167,7 +172,7 @@ EXPORT int poll(struct pollfd *files, nfds_t count, int ms) {
 EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
                    const struct timespec *restrict limit, const sigset_t *restrict mask) {
     REAL(pselect);
-    if (!nicety_attached() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
+    if (!is_waiter() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
         return real(count, in, out, other, limit, mask);
     if (count == 0 && limit && is_valid(limit)) {
         nicety_sleep_ps(span_ps(limit));
@@ -194,7 +199,7 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
 EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
     REAL(epoll_wait);
     int found = real(file, events, most, 0);
-    if (found || ms == 0 || !nicety_attached())
+    if (found || ms == 0 || !is_waiter())
         return found || ms == 0 ? found : real(file, events, most, ms);
     int left = nicety_leave();
     found = real(file, events, most, ms);
@@ -209,7 +214,7 @@ EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
 
 /* Whether a read of this file may have to wait. A launcher is spoken to by sockets and pipes. */
 static int may_wait(int file) {
-    if (!nicety_attached() || nicety_slot->ended)
+    if (!is_waiter() || nicety_slot->ended)
         return 0;
     REAL(ppoll);
     static const struct timespec now = {0, 0};

@@ -20,6 +20,10 @@ struct nicety_header *nicety_shared;
 struct nicety_slot *nicety_slot;
 
 static uint32_t own_rank;
+/* Asked for at each read of a clock: the kernel would take longer than all else. */
+static pid_t own_pid;
+/* Whether the time of this thread is the simulation's: that of the main thread, and of threads that have made a call. */
+static _Thread_local int is_simulated;
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 /* The CPU time of the calling thread when the last reply came. */
 static uint64_t cpu_ns;
@@ -28,6 +32,9 @@ static uint64_t cpu_ns;
 static _Atomic uint64_t early_ps;
 
 #define PS_PER_S 1000000000000ull
+/* What reading a clock costs before the process takes part. Libraries that wait for a time as they are loaded (UCX, milliseconds)
+ * would look at the clock very often if it cost what it does later. */
+#define EARLY_READ_PS 10000000ull
 
 static void futex_wake(_Atomic uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -62,6 +69,10 @@ static int find_rank(uint32_t *rank) {
     return 0;
 }
 
+static void begin_child(void) {
+    own_pid = getpid();
+}
+
 /* NICETY_EXEC is the path of the shared pages. Launchers and other programs without a rank are left alone. */
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("NICETY_EXEC");
@@ -90,6 +101,9 @@ __attribute__((constructor)) static void begin(void) {
     /* The simulator reads and writes the buffers of messages. */
     prctl(PR_SET_PTRACER, (unsigned long)header->simulator, 0, 0, 0);
     cpu_ns = thread_cpu_ns();
+    own_pid = getpid();
+    pthread_atfork(NULL, NULL, begin_child);
+    is_simulated = 1;
 }
 
 uint32_t nicety_rank(void) {
@@ -97,7 +111,11 @@ uint32_t nicety_rank(void) {
 }
 
 int nicety_attached(void) {
-    return nicety_slot && atomic_load_explicit(&nicety_slot->pid, memory_order_relaxed) == (uint32_t)getpid();
+    return nicety_slot && atomic_load_explicit(&nicety_slot->pid, memory_order_relaxed) == (uint32_t)own_pid;
+}
+
+int nicety_is_simulated(void) {
+    return nicety_slot && is_simulated;
 }
 
 int nicety_attach(void) {
@@ -106,7 +124,8 @@ int nicety_attach(void) {
     uint32_t none = 0;
     if (nicety_attached())
         return 0;
-    if (atomic_compare_exchange_strong(&nicety_slot->pid, &none, (uint32_t)getpid())) {
+    if (atomic_compare_exchange_strong(&nicety_slot->pid, &none, (uint32_t)own_pid)) {
+        is_simulated = 1;
         early_ps = (early_ps / PS_PER_S + 1) * PS_PER_S;
         return 0;
     }
@@ -141,6 +160,7 @@ int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigne
     if (!nicety_attached())
         return -ENODEV;
     int error = errno;
+    is_simulated = 1;
     pthread_mutex_lock(&calling);
     if (nicety_shared->measured) {
         uint64_t now = thread_cpu_ns();
@@ -162,7 +182,7 @@ int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigne
 }
 
 int nicety_leave(void) {
-    if (!nicety_attached() || nicety_slot->ended)
+    if (!nicety_attached() || !is_simulated || nicety_slot->ended)
         return 0;
     uint32_t run = TURN_RUN;
     /* Another thread may be in a call. */
@@ -186,7 +206,7 @@ uint64_t nicety_clock_ps(void) {
         nicety_slot->spent_ps += nicety_shared->clock_cost_ps;
         nicety_slot->clock_reads++;
     } else {
-        early_ps += nicety_shared->clock_cost_ps;
+        early_ps += EARLY_READ_PS;
     }
     return nicety_now_ps();
 }

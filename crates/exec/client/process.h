@@ -15,6 +15,9 @@ uint32_t nicety_rank(void);
 /* Whether this process takes part: it has the page of its rank. */
 int nicety_attached(void);
 
+/* Whether the clocks and waits of the calling thread are those of the simulation. Other threads have the machine's. */
+int nicety_is_simulated(void);
+
 /* Takes the page of this rank. 0, or an error of errno.h: EBUSY when another process of this rank has it. */
 int nicety_attach(void);
 

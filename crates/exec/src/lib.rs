@@ -8,10 +8,13 @@
 //! - `memory.rs`: the memory of a process, where the bytes of messages are;
 //! - `launch.rs`: how processes are started and end;
 //! - `installed.rs`: what programs with Portals are compiled with;
+//! - `cpu.rs`: where they run;
 //! - `turns.rs`: which of them runs, and when time goes on;
 //! - `rank.rs`: the calls of a process, carried out by a host and its card;
 //! - `portals`: those of them that are of Portals 4.
 
+#[cfg(target_os = "linux")]
+mod cpu;
 #[cfg(target_os = "linux")]
 mod installed;
 #[cfg(target_os = "linux")]

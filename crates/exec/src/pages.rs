@@ -105,6 +105,11 @@ impl Pages {
         Some(self.slot(rank).pid.load(Ordering::Acquire)).filter(|&pid| pid != 0)
     }
 
+    /// Whether turns are waited for by looking, as there are CPUs for that.
+    pub(crate) fn spins(&self) -> bool {
+        self.spins > 0
+    }
+
     /// Whether all ranks have processes that take part.
     pub(crate) fn have_all_processes(&self) -> bool {
         (0..self.ranks).all(|rank| self.process(rank).is_some())

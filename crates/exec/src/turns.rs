@@ -4,6 +4,7 @@
 //! A process that is *outside*, because it starts, ends, or waits for something that is not simulated, does not hold up the
 //! others; it comes back at an instant at which nothing else is left to happen, so that runs of one seed are alike.
 
+use crate::cpu::Together;
 use crate::launch::Processes;
 use crate::pages::Pages;
 use crate::protocol::{Call, Completion, turn};
@@ -23,7 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_FIRST: Duration = Duration::from_secs(1);
 /// How long processes have to take part.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(120);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It runs, or the simulation carries out its call.
@@ -59,6 +61,7 @@ pub(crate) struct Turns {
     pub(crate) pages: Pages,
     pub(crate) processes: Processes,
     ranks: RefCell<Vec<Rank>>,
+    together: Together,
     /// The data of messages with some that no receive has brought yet, by sender, receiver and tag, in their order: a card that tells of an
     /// early message tells of its header, and this is in front of its bytes.
     data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<u32>>>,
@@ -77,8 +80,10 @@ impl Turns {
         patience: u64,
         interrupt: Option<Arc<AtomicBool>>,
     ) -> Turns {
+        let together = Together::new(pages.ranks(), !pages.spins());
         Turns {
             pages,
+            together,
             processes,
             ranks: RefCell::default(),
             data: RefCell::default(),
@@ -120,15 +125,36 @@ impl Turns {
                     return Ok(Next::Call(call, spent));
                 }
                 turn::OUTSIDE => return Ok(Next::Outside),
-                _ if self.is_interrupted() => return Err(Error::Interrupted),
-                _ if self.processes.is_gone(rank, &self.pages) => return Err(died(rank)),
-                _ => self.pages.wait(rung, LOOK_EVERY),
+                _ => {
+                    let since = Instant::now();
+                    self.pages.wait(rung, LOOK_EVERY);
+                    if since.elapsed() >= LOOK_EVERY {
+                        self.look_after(rank)?;
+                    }
+                }
             }
         }
     }
 
+    /// A process has run for long: whether it still does.
+    fn look_after(&self, rank: u32) -> Result<(), Error> {
+        if self.is_interrupted() {
+            return Err(Error::Interrupted);
+        }
+        if self.processes.is_gone(rank, &self.pages) {
+            return Err(died(rank));
+        }
+        if let Some(pid) = self.pages.process(rank) {
+            self.together.release(rank, pid);
+        }
+        Ok(())
+    }
+
     /// Lets a process run on.
     pub(crate) fn reply(&self, rank: u32, now_ps: u64, result: i64, completions: &[Completion]) {
+        if let (true, Some(pid)) = (self.is_complete.get(), self.pages.process(rank)) {
+            self.together.bring(rank, pid);
+        }
         self.pages.reply(rank, now_ps, result, completions);
     }
 
