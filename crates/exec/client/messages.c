@@ -153,10 +153,10 @@ static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
     struct message message = {.parts = msg->msg_iov, .count = msg->iov_count, .peer = msg->addr, .tag = msg->tag,
                               .ignore = msg->ignore, .context = msg->context,
                               .flags = receive_flags(endpoint, flags & ~FI_MULTI_RECV)};
-    if (flags & FI_DISCARD)
-        return -ENOSYS;
-    if (flags & FI_CLAIM)
-        message.flags |= FLAG_CLAIM;
+    if (flags & FI_DISCARD && !(flags & (FI_PEEK | FI_CLAIM)))
+        return -EINVAL;
+    message.flags |= flags & FI_CLAIM ? FLAG_CLAIM : 0;
+    message.flags |= flags & FI_DISCARD ? FLAG_DISCARD : 0;
     return receive_message(endpoint, &message, flags & FI_PEEK ? CALL_PEEK : CALL_RECV);
 }
 

@@ -40,6 +40,7 @@ enum {
     FLAG_MULTI = 8,      /* a receive for many messages; its rank is then any */
     FLAG_INJECT = 16,    /* a send whose end nobody wants to know */
     FLAG_CLAIM = 32,     /* of a peek: what is found is kept for its context; of a receive: what was kept is taken */
+    FLAG_DISCARD = 64,   /* of a peek, or a receive of what was kept: it is gone then */
 };
 
 /* Flags of completions. */

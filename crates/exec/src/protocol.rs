@@ -22,6 +22,7 @@ pub(crate) mod flag {
     pub(crate) const MULTI: u32 = 8;
     pub(crate) const INJECT: u32 = 16;
     pub(crate) const CLAIM: u32 = 32;
+    pub(crate) const DISCARD: u32 = 64;
 }
 
 pub(crate) mod done {

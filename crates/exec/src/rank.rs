@@ -45,14 +45,21 @@ pub(crate) struct Program {
     done: RefCell<VecDeque<Completion>>,
     /// Messages that a peek has claimed, by its context.
     claimed: RefCell<BTreeMap<u64, (Received, Buffer)>>,
-    /// Receives that wait, for what a deadlock says: by number.
-    posted: RefCell<BTreeMap<u64, Receive>>,
+    /// Receives that wait, by number.
+    posted: RefCell<BTreeMap<u64, Posted>>,
     numbers: Cell<u64>,
     failed: RefCell<Option<Error>>,
     counts: RefCell<Counts>,
     portals: Interface,
     /// Whether the process waits for the end of the run.
     waits_for_end: Cell<bool>,
+}
+
+/// A receive that waits.
+struct Posted {
+    receive: Receive,
+    pending: PendingRecv,
+    buffer: Buffer,
 }
 
 /// A buffer of a process for many messages.
@@ -169,7 +176,7 @@ impl Program {
                     0
                 }
                 Call::Peek(peek) => self.peek(peek).await?,
-                Call::Cancel { context } => self.cancel(context),
+                Call::Cancel { context } => self.cancel(context).await?,
                 Call::Sleep { ps } => {
                     self.host.pause(Duration::from_ps(ps)).await;
                     0
@@ -211,7 +218,7 @@ impl Program {
             1 => text += "a receive of ",
             several => text += &format!("{several} receives, first of "),
         }
-        if let Some(receive) = posted.values().next() {
+        if let Some(Posted { receive, .. }) = posted.values().next() {
             let from = rank_or_any(receive.from).map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
             text += &format!("{} bytes from {from}", receive.bytes);
             if receive.flags & flag::UNTAGGED == 0 {
@@ -355,7 +362,6 @@ impl Program {
         let mut data = 0;
         if head > 0 {
             data = u32::from_le_bytes(buffer.read(0, DATA_BYTES).try_into().expect("four bytes")).into();
-            self.turns.received((received.source, self.rank, received.tag));
         }
         if bytes > 0 {
             memory::write(self.process()?, address, &buffer.read(head, bytes))
@@ -388,17 +394,12 @@ impl Program {
     async fn receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
         let (buffer, pending) = self.post(&self.host, &receive, receive.bytes).await?;
         let number = self.numbers.replace(self.numbers.get() + 1);
-        self.posted.borrow_mut().insert(number, receive);
+        let posted = Posted { receive, pending: pending.clone(), buffer: buffer.clone() };
+        self.posted.borrow_mut().insert(number, posted);
         let own = self.clone();
         self.start(|host| async move {
-            let received = host.arrived(pending).await?;
-            let is_wanted = own.posted.borrow_mut().remove(&number).is_some();
-            if !is_wanted {
-                return Err(Error::Program(format!(
-                    "a message of {} bytes from rank {} came into a receive that the process had cancelled",
-                    received.length, received.source
-                )));
-            }
+            let received = own.arrived(&host, pending).await?;
+            own.posted.borrow_mut().remove(&number);
             let place = (receive.address, receive.bytes);
             let completion = own.bring(received, &buffer, &receive, place)?;
             own.give_back(buffer);
@@ -410,7 +411,16 @@ impl Program {
         Ok(0)
     }
 
-    /// Looks for an early message, which is there as before, or claimed for who has looked.
+    /// Waits for the message of a receive.
+    async fn arrived(&self, host: &Host, pending: PendingRecv) -> Result<Received, Error> {
+        let received = host.arrived(pending).await?;
+        if received.tag & HAS_DATA != 0 {
+            self.turns.received((received.source, self.rank, received.tag));
+        }
+        Ok(received)
+    }
+
+    /// Looks for an early message, which is there as before, claimed for who has looked, or gone.
     async fn peek(self: &Rc<Self>, peek: Receive) -> Result<i64, Error> {
         let found = self.host.probe(rank_or_any(peek.from), Program::tags(&peek)).await?;
         let Some(found) = found else {
@@ -437,23 +447,32 @@ impl Program {
             completion.data = self.turns.data_of_first((found.source, self.rank, found.tag));
             completion.flags |= done::DATA;
         }
-        if peek.flags & flag::CLAIM != 0 {
+        if peek.flags & (flag::CLAIM | flag::DISCARD) != 0 {
             // It is the first one of its source and tag, so that this receive takes it.
             let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
             let (buffer, pending) = self.post(&self.host, &exactly, completion.bytes).await?;
-            let received = self.host.arrived(pending).await?;
-            self.claimed.borrow_mut().insert(peek.context, (received, buffer));
+            let received = self.arrived(&self.host, pending).await?;
+            if peek.flags & flag::DISCARD != 0 {
+                self.give_back(buffer);
+            } else {
+                self.claimed.borrow_mut().insert(peek.context, (received, buffer));
+            }
         }
         self.complete(completion);
         Ok(0)
     }
 
-    /// Brings a claimed message into the process.
+    /// Brings a claimed message into the process, or discards it.
     fn take_claimed(&self, receive: Receive) -> Result<i64, Error> {
         let Some((received, buffer)) = self.claimed.borrow_mut().remove(&receive.context) else {
             return Ok(-i64::from(libc::EINVAL));
         };
-        let completion = self.bring(received, &buffer, &receive, (receive.address, receive.bytes))?;
+        let is_wanted = receive.flags & flag::DISCARD == 0;
+        let room = if is_wanted { receive.bytes } else { 0 };
+        let mut completion = self.bring(received, &buffer, &receive, (receive.address, room))?;
+        if !is_wanted {
+            (completion.error, completion.cut) = (0, 0);
+        }
         self.give_back(buffer);
         self.complete(completion);
         Ok(0)
@@ -475,7 +494,7 @@ impl Program {
         let longest = LONGEST_OF_MANY.min(receive.bytes / AT_ONCE as u64);
         loop {
             let (buffer, pending) = self.post(host, receive, longest).await?;
-            let received = host.arrived(pending).await?;
+            let received = self.arrived(host, pending).await?;
             let left = receive.bytes - used.get();
             let mut completion =
                 self.bring(received, &buffer, receive, (receive.address + used.get(), left))?;
@@ -503,15 +522,20 @@ impl Program {
         }
     }
 
-    /// Gives up a receive that has nothing yet.
-    fn cancel(&self, context: u64) -> i64 {
-        let mut posted = self.posted.borrow_mut();
-        let Some(number) = posted.iter().find(|(_, own)| own.context == context).map(|(number, _)| *number)
-        else {
-            return 0;
+    /// Gives up a receive for which nothing has come; what has come is received.
+    async fn cancel(&self, context: u64) -> Result<i64, Error> {
+        let find = |(number, own): (&u64, &Posted)| {
+            (own.receive.context == context).then(|| (*number, own.pending.clone()))
         };
-        let receive = posted.remove(&number).expect("just seen");
-        drop(posted);
+        let found = self.posted.borrow().iter().find_map(find);
+        let Some((number, pending)) = found else { return Ok(0) };
+        if self.host.cancel(pending).await?.is_some() {
+            return Ok(0);
+        }
+        let Some(Posted { receive, buffer, .. }) = self.posted.borrow_mut().remove(&number) else {
+            return Ok(0);
+        };
+        self.give_back(buffer);
         self.complete(Completion {
             context,
             flags: done::RECV,
@@ -520,7 +544,7 @@ impl Program {
             source: ANY,
             ..Completion::default()
         });
-        0
+        Ok(0)
     }
 }
 

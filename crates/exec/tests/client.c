@@ -172,6 +172,78 @@ static void many(void) {
     }
 }
 
+/* A receive that is given up takes no message: the next one does, whether it is posted by then or later. */
+static void cancel(void) {
+    uint64_t word = 7, in[4] = {0};
+    if (rank == 0) {
+        usleep(1000);
+        for (uint64_t i = 0; i < 3; i++, word++)
+            CHECK(!ep->tagged->inject(ep, &word, 8, 1, 3));
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(!ep->tagged->recv(ep, &in[i], 8, NULL, 0, 3, 0, &in[i]));
+    for (int i = 0; i < 3; i += 2) {
+        CHECK(!ep->ops->cancel(&ep->fid, &in[i]));
+        struct fi_cq_tagged_entry none;
+        ssize_t read;
+        while ((read = cq->ops->read(cq, &none, 1)) == -EAGAIN)
+            ;
+        struct fi_cq_err_entry entry;
+        CHECK(read == -FI_EAVAIL && cq->ops->readerr(cq, &entry, 0) == 1);
+        CHECK(entry.err == ECANCELED && entry.op_context == &in[i]);
+    }
+    CHECK(next().op_context == &in[1] && in[1] == 7);
+    usleep(2000);
+    CHECK(!ep->tagged->recv(ep, &in[3], 8, NULL, 0, 3, 0, &in[3]));
+    CHECK(next().op_context == &in[3] && in[3] == 8);
+    /* Too late: it is received. */
+    CHECK(!ep->tagged->recv(ep, &in[0], 8, NULL, 0, 3, 0, &in[0]));
+    usleep(2000);
+    CHECK(!ep->ops->cancel(&ep->fid, &in[0]));
+    CHECK(next().op_context == &in[0] && in[0] == 9);
+}
+
+/* Looks for early messages: those that are discarded are gone, those that are claimed wait for who has claimed them. */
+static void discard(void) {
+    if (rank == 0) {
+        for (uint64_t word = 0; word < 5; word++)
+            CHECK(!ep->tagged->injectdata(ep, &word, 8, 100 + word, 1, 3));
+        return;
+    }
+    uint64_t in = 99;
+    struct iovec part = {&in, 8};
+    struct fi_msg_tagged msg = {.msg_iov = &part, .iov_count = 1, .addr = 0, .tag = 3, .context = &in};
+    usleep(1000);
+    CHECK(ep->tagged->recvmsg(ep, &msg, FI_DISCARD) == -EINVAL);
+    const uint64_t flags[] = {FI_PEEK, FI_PEEK | FI_DISCARD, FI_PEEK | FI_CLAIM, FI_PEEK};
+    const uint64_t words[] = {0, 0, 1, 2};
+    for (int i = 0; i < 4; i++) {
+        msg.context = i == 3 ? NULL : &in;
+        CHECK(!ep->tagged->recvmsg(ep, &msg, flags[i]));
+        struct fi_cq_tagged_entry done = next();
+        CHECK(done.op_context == msg.context && done.len == 8 && done.data == 100 + words[i]);
+    }
+    msg.context = &in;
+    CHECK(!ep->tagged->recvmsg(ep, &msg, FI_CLAIM));
+    CHECK(next().data == 101 && in == 1);
+    CHECK(!ep->tagged->recvmsg(ep, &msg, FI_PEEK | FI_CLAIM));
+    CHECK(next().data == 102);
+    CHECK(!ep->tagged->recvmsg(ep, &msg, FI_CLAIM | FI_DISCARD));
+    CHECK(next().op_context == &in && in == 1);
+    for (uint64_t word = 3; word < 5; word++) {
+        CHECK(!ep->tagged->recv(ep, &in, 8, NULL, 0, 3, 0, &in));
+        CHECK(next().data == 100 + word && in == word);
+    }
+    CHECK(!ep->tagged->recvmsg(ep, &msg, FI_PEEK));
+    struct fi_cq_tagged_entry none;
+    ssize_t read;
+    while ((read = cq->ops->read(cq, &none, 1)) == -EAGAIN)
+        ;
+    struct fi_cq_err_entry entry;
+    CHECK(read == -FI_EAVAIL && cq->ops->readerr(cq, &entry, 0) == 1 && entry.err == ENOMSG);
+}
+
 static uint64_t now_ns(clockid_t clock) {
     struct timespec now;
     CHECK(!clock_gettime(clock, &now));
@@ -212,6 +284,10 @@ int main(int count, char **words) {
         cut();
     else if (!strcmp(what, "many"))
         many();
+    else if (!strcmp(what, "cancel"))
+        cancel();
+    else if (!strcmp(what, "discard"))
+        discard();
     else if (!strcmp(what, "clocks"))
         clocks();
     else if (!strcmp(what, "stuck")) {

@@ -71,6 +71,17 @@ fn a_message_that_is_cut_is_an_error_of_its_receive() {
 }
 
 #[test]
+fn a_cancelled_receive_takes_no_message_and_messages_are_discarded() {
+    // The card of QNIX keeps receives, and tells of no message that waits for one.
+    for (nic, what) in
+        CARDS.into_iter().filter(|nic| *nic != "qnix").flat_map(|nic| [(nic, "cancel"), (nic, "discard")])
+    {
+        let report = runs(nic, what, 2).unwrap_or_else(|error| panic!("{nic}: {what}: {error}"));
+        assert_eq!(report.status, 0, "{nic}: {what}");
+    }
+}
+
+#[test]
 fn a_buffer_takes_many_messages() {
     assert_eq!(runs("spin-discrete", "many", 2).unwrap().status, 0);
 }

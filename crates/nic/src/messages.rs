@@ -7,6 +7,7 @@ use nicety_types::{Path, Recorder, Resource, Time};
 use std::any::Any;
 use std::cell::RefCell;
 use std::pin::Pin;
+use std::rc::Rc;
 
 /// A pending call of a host's program.
 pub type Calling<'c, T> = Pin<Box<dyn Future<Output = T> + 'c>>;
@@ -158,15 +159,16 @@ pub struct Arrival {
     pub room: u64,
 }
 
-/// A posted receive, in its card design's own type.
-pub struct PostedReceive(Box<dyn Any>);
+/// A posted receive, in its card design's own type. A clone is the same receive.
+#[derive(Clone)]
+pub struct PostedReceive(Rc<dyn Any>);
 
 const OTHER: &str = "a receive is asked for on the card that it was posted on";
 
 impl PostedReceive {
     /// Wraps the receive of a design.
     pub fn new(posted: impl Any) -> PostedReceive {
-        PostedReceive(Box::new(posted))
+        PostedReceive(Rc::new(posted))
     }
 
     /// The receive in the type of the card's design, to be read.
@@ -181,7 +183,7 @@ impl PostedReceive {
     ///
     /// # Panics
     /// When it was posted on a card of another design.
-    pub fn of<P: Any>(self) -> P {
-        *self.0.downcast().expect(OTHER)
+    pub fn of<P: Any + Clone>(self) -> P {
+        Rc::unwrap_or_clone(self.0.downcast().expect(OTHER))
     }
 }

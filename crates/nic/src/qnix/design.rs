@@ -137,6 +137,7 @@ impl Node {
 }
 
 /// A Receive command in the interface of the host's own process.
+#[derive(Clone)]
 struct Posted {
     operation: Operation,
     wanted: Wanted,

@@ -17,7 +17,8 @@ pub struct Received {
 }
 
 /// A posted receive, for [`Host::received`] of the same host. It stays posted until a message comes, even if no call
-/// waits for it.
+/// waits for it. A clone is the same receive, so that one task can give up what another waits for.
+#[derive(Clone)]
 #[must_use = "a message comes into its buffer; Host::received says when"]
 pub struct PendingRecv(pub(super) PostedReceive);
 

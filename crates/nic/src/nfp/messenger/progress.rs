@@ -16,6 +16,7 @@ pub(super) struct Sending {
 }
 
 /// A receive that has been posted. Its message goes into its buffer even if no call waits for it.
+#[derive(Clone)]
 #[must_use = "a message comes into its buffer; Messenger::received says when"]
 pub struct Posted(pub(super) Rc<Receive>);
 

@@ -20,6 +20,12 @@ pub struct Pending<T> {
     pub(in crate::spin) result: Rc<RefCell<Option<Answer<T>>>>,
 }
 
+impl<T> Clone for Pending<T> {
+    fn clone(&self) -> Pending<T> {
+        Pending { result: self.result.clone() }
+    }
+}
+
 impl<T> Pending<T> {
     /// Why the card refused the command; none if it did not, or has not served it yet.
     pub(in crate::spin) fn refused(&self) -> Option<Error> {

@@ -66,6 +66,7 @@ impl Drop for Wait<'_> {
 }
 
 /// A receive whose entry is on the card or in flight to it.
+#[derive(Clone)]
 pub(in crate::spin) struct Posted {
     appending: Appending,
     /// Its number, in its event.
