@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// What is loaded into processes.
@@ -44,6 +45,9 @@ pub(crate) struct Program<'p> {
 
 /// Puts the library into a folder, if it is not there yet.
 pub(crate) fn install(folder: &Path) -> io::Result<PathBuf> {
+    // Two threads of a process would write the same file.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
     let path = folder.join("libnicety-fi.so");
     if fs::read(&path).is_ok_and(|there| there == LIBRARY) {
         return Ok(path);
