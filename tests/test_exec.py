@@ -146,6 +146,30 @@ def test_a_process_that_dies_leaves_nothing(tmp_path: Path) -> None:
     assert str(tmp_path) not in listed
 
 
+@pytest.mark.soak
+def test_many_processes_start_and_finish(tmp_path: Path) -> None:
+    program = "assert world.allreduce(rank) == ranks * (ranks - 1) // 2\nworld.Barrier()\n"
+    made = report(tmp_path, program, ranks=64)
+    assert made["status"] == 0
+    assert [row["rank"] for row in made["ranks"]] == list(range(64))
+
+
+def test_other_threads_have_the_clocks_of_the_machine(tmp_path: Path) -> None:
+    program = """
+import threading, time
+seen = []
+thread = threading.Thread(target=lambda: seen.append(time.time()))
+thread.start()
+thread.join()
+here = time.time()
+# The simulation's time begins with 2026.
+assert 1767225600 <= here < 1767225700, here
+assert abs(seen[0] - here) > 1000
+world.Barrier()
+"""
+    assert report(tmp_path, program)["status"] == 0
+
+
 def test_time_is_none_measured_or_slept(tmp_path: Path) -> None:
     program = """
 import time
