@@ -147,7 +147,16 @@ def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(
     text = line_rate_text(report).replace("\n# ", " ")
     assert "packets that find it full are dropped" in text
     assert f"{figures['dropped_by_overload']} packets are lost" in text
-    line_rate_figure(report).draw_without_rendering()
+    figure = line_rate_figure(report)
+    figure.draw_without_rendering()
+    lost = 100 * figures["dropped_by_overload"] / 4000
+    # All packets of this handler are passed, but for those lost.
+    axes = figure.axes[2]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([100 - lost, lost])
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == [f"passed: {100 - lost:.1f}%", f"lost: packet buffer full: {lost:.1f}%"]
+    (label,) = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert f"max {figures['latency_ns_max']:.1f} ns" in label
 
 
 def test_flows_and_sizes_reach_handlers(tmp_path: Path) -> None:

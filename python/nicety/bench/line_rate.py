@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Progress, Scale, measured
-from nicety.bench.verdicts import SENSITIVE, draw_loads, draw_sensitivity, headrooms, named, rests, sensitive, verdict
+from nicety.bench.verdicts import (
+    SENSITIVE,
+    draw_fates,
+    draw_loads,
+    draw_sensitivity,
+    headrooms,
+    named,
+    rests,
+    sensitive,
+    verdict,
+)
 from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.failures import Allowed, allowed, require_report
@@ -415,7 +425,7 @@ _STEPS = 64
 
 
 def line_rate_figure(report: LineRateReport) -> Figure:
-    """A line-rate check: handler time a packet and its budget, the load of each part, and what the verdict rests on."""
+    """A line-rate check: handler time and budget, parts' loads, the fates of traffic, and what the verdict rests on."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -425,12 +435,16 @@ def line_rate_figure(report: LineRateReport) -> Figure:
     rows = report["rows"]
     scale, unit = time_unit(max(max(row["handler_ns"], row["handler_budget_ns"]) for row in rows))
     curves = _curves(rows, scale)
-    bars = len(sensitive(rows))
-    heights = [3.4, 3.0, *([0.8 + 0.24 * bars] if bars else [])]
+    below = []
+    if traffic := [row for row in rows if "traffic" in row]:
+        below.append((0.8 + 0.8 * len(traffic), draw_fates))
+    if moved := len(sensitive(rows)):
+        below.append((0.8 + 0.24 * moved, draw_sensitivity))
+    heights = [3.4, 3.0, *(height for height, _ in below)]
     with mpl.rc_context(RC):
         figure = Figure(figsize=(9.0, 1.0 + sum(heights)), layout="constrained")
         grid = figure.add_gridspec(len(heights), height_ratios=heights)
-        first, second, *third = [figure.add_subplot(grid[at]) for at in range(len(heights))]
+        first, second, *others = [figure.add_subplot(grid[at]) for at in range(len(heights))]
         value_axis(first, [value for curve in curves for value in curve.points.values()], f"Time a packet ({unit})")
         handles = draw(first, curves)
         size_axis(first, sorted({row["packet_bytes"] for row in rows}))
@@ -439,8 +453,8 @@ def line_rate_figure(report: LineRateReport) -> Figure:
         set_titles(first, title, circumstances(report["manifest"]))
         first.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
         draw_loads(second, rows)
-        for axes in third:
-            draw_sensitivity(axes, rows)
+        for axes, (_, draw_what) in zip(others, below, strict=True):
+            draw_what(axes, rows)
         for axes in figure.axes:
             axes.set_axisbelow(True)
     return figure
@@ -467,10 +481,10 @@ def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
     if all(budget == points[rows[0]["nic"]] for budget in points.values()):
         # The same line for all cards is drawn once, in black.
         nic = next(iter(points))
-        curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=False))
+        curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=len(points[nic]) == 1))
     else:
         curves += [
-            Curve(f"{nic}: {text}", points[nic], colour=number, style=1, marked=False)
+            Curve(f"{nic}: {text}", points[nic], colour=number, style=1, marked=len(points[nic]) == 1)
             for number, (nic, text) in enumerate(budgets.items())
         ]
     return curves

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nicety.shared.types import CardPart, LineRateRow, MovedValue
+from nicety.shared.types import CardPart, LineRateRow, MovedValue, TrafficFigures
 from nicety.show.columns import distinct, fixed
 
 if TYPE_CHECKING:
@@ -125,6 +125,64 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.set_xlabel("Packet size (B)")
     axes.set_title("Load of each part at the wire's rate: barely from 90%, no above 100%", loc="left", fontsize=9)
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
+
+
+FATES = ("passed", "dropped by handlers", "failed", "lost: packet buffer full", "lost: no room in the host")
+"""What becomes of the packets of traffic."""
+
+# A share in percent below which a number of the legend would be 0.0.
+_LEAST = 0.1
+
+
+def fates(figures: TrafficFigures) -> list[int]:
+    """How many packets of the traffic had each of these fates: all that were offered."""
+    passed, dropped_at_host = figures["passed"], figures["dropped_at_host"]
+    dropped = [figures["dropped_by_handler"], figures["failed"], figures["dropped_by_overload"]]
+    return [passed - dropped_at_host, *dropped, dropped_at_host]
+
+
+def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
+    """Draw what became of the traffic on each card, as a bar, with how long packets took through it."""
+    from nicety.show.bars import hatch
+    from nicety.show.lines import COLOURS
+
+    found = [(row["nic"], row["traffic"]) for row in rows if "traffic" in row]
+    shares = [[100 * count / figures["offered"] for count in fates(figures)] for _, figures in found]
+    for number, fate in enumerate(FATES):
+        widths = [share[number] for share in shares]
+        if any(widths):
+            left = [sum(share[:number]) for share in shares]
+            axes.barh(
+                range(len(found)),
+                widths,
+                left=left,
+                height=0.6,
+                label=f"{fate}: {' and '.join(_percent(width) for width in widths)}",
+                color=COLOURS[number],
+                edgecolor="white",
+                linewidth=0.5,
+                hatch=hatch(number),
+            )
+    axes.set_xlim(0, 100)
+    axes.set_yticks(range(len(found)), [_latencies(nic, figures) for nic, figures in found], fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel("Packets (% of those offered)")
+    axes.set_title("What became of the traffic, and latency through the card", loc="left", fontsize=9)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
+
+
+def _percent(share: float) -> str:
+    return f"below {_LEAST}%" if 0 < share < _LEAST else f"{fixed(share, 1)}%"
+
+
+def _latencies(nic: str, figures: TrafficFigures) -> str:
+    times = {
+        "p50": figures["latency_ns_p50"],
+        "p99": figures["latency_ns_p99"],
+        "p99.9": figures["latency_ns_p999"],
+        "max": figures["latency_ns_max"],
+    }
+    return "\n".join([nic, *(f"{name} {fixed(value, 1)} ns" for name, value in times.items())])
 
 
 def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
