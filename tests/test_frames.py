@@ -217,3 +217,22 @@ def test_an_echo_of_mixed_sizes_fills_the_wire_and_keeps_up_barely(nicety: Calla
         assert row["capacity_fraction"] == pytest.approx(1, abs=1e-3)
         assert row["loads"]["link"] <= 1
         assert row["traffic"]["dropped_by_overload"] == 0
+
+
+def test_flows_of_version_6_match_rules_for_them(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text(
+        """#include <frame.h>
+        __handler int frame_handler(const frame_t *frame, void *state) {
+            const uint8_t *data = frame->data;
+            if (data[14] >> 4 != 6 || frame_get32(data + 22) != 0x20010db8)
+                return FRAME_FAIL;
+            return FRAME_DROP;
+        }"""
+    )
+    command = ["bench", "handlers", "mine.c", "--nic", "spin-100g", "--rule", "ip6 udp dport=53", "--json"]
+    traffic = "udp src=2001:db8::/32 dport=53 flows=1M zipf=1.1 imix rate=20Gbps packets=1000"
+    (row,) = nicety(*command, "--traffic", traffic).json()["rows"]
+    assert row["packet_fates"] == {"processed": 0, "dropped": 1000, "proceeded": 0, "failed": 0}
+    refused = nicety(*command, "--traffic", "udp src=2001:db8::/32 dst=10.0.0.1")
+    assert refused.status == 2
+    assert "two of one version" in refused.stderr

@@ -1,6 +1,6 @@
 //! Traffic as an expression describes it.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Traffic: where frames come from, how many, and when they are due.
@@ -43,14 +43,14 @@ pub enum Cut {
     Pad,
 }
 
-/// Frames of a transport protocol over IP version 4.
+/// Frames of a transport protocol over IP, of the version of its addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     /// The transport protocol.
     pub protocol: Protocol,
     /// Source addresses of flows.
     pub src: Addresses,
-    /// Destination addresses.
+    /// Destination addresses, of the same version of IP.
     pub dst: Addresses,
     /// Source ports.
     pub sport: Ports,
@@ -74,9 +74,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Bytes of all headers: Ethernet, IP, and its own.
-    pub const fn headers(self) -> u64 {
-        14 + 20
+    /// Bytes of all headers: Ethernet, IP of version 6 or 4, and its own.
+    pub const fn headers(self, ip6: bool) -> u64 {
+        14 + if ip6 { 40 } else { 20 }
             + match self {
                 Protocol::Udp => 8,
                 Protocol::Tcp => 20,
@@ -84,13 +84,36 @@ impl Protocol {
     }
 }
 
+/// Most bits by which the addresses that are used of a network differ: a network of IP version 6 has more than frames could have.
+const MOST_BITS: u32 = 40;
+/// Where more bits are free, addresses are this far apart, modulo the network: an odd number, so that no two are the same.
+const APART: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+
 /// A network's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The first.
-    pub first: Ipv4Addr,
-    /// How many follow each other from there on, at least one.
-    pub count: u64,
+    pub first: IpAddr,
+    /// How many of its last bits are free: 0 of a single address.
+    pub bits: u32,
+}
+
+impl Addresses {
+    /// How many are used, at least one: all of them, of IP version 4.
+    pub const fn count(self) -> u64 {
+        1 << if self.bits < MOST_BITS { self.bits } else { MOST_BITS }
+    }
+
+    /// One of those that are used, as a number.
+    pub(crate) fn number(self, index: u64) -> u128 {
+        let first = match self.first {
+            IpAddr::V4(first) => u32::from(first).into(),
+            IpAddr::V6(first) => u128::from(first),
+        };
+        let index = u128::from(index);
+        let free = u128::MAX.checked_shr(128 - self.bits).unwrap_or(0);
+        first | if self.bits > MOST_BITS { index.wrapping_mul(APART) & free } else { index }
+    }
 }
 
 /// Ports that follow each other.
@@ -132,6 +155,16 @@ impl Sizes {
     /// the last four are the frame check sequence, which no handler sees.
     pub fn imix() -> Sizes {
         Sizes::Weighted(vec![(60, 7), (590, 4), (1514, 1)])
+    }
+
+    /// With every size that is below this one raised to it.
+    pub(crate) fn at_least(self, least: u64) -> Sizes {
+        match self {
+            Sizes::Range(first, last) => Sizes::Range(first.max(least), last.max(least)),
+            Sizes::Weighted(sizes) => {
+                Sizes::Weighted(sizes.into_iter().map(|(size, weight)| (size.max(least), weight)).collect())
+            }
+        }
     }
 
     /// The smallest and the largest.

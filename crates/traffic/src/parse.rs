@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! EXPRESSION = WORD | KEY=VALUE, separated by spaces; a value with spaces is in double quotes
-//! words      udp, tcp, imix, loop
+//! words      udp, tcp, ip6, imix, loop
 //! source     capture=FILE, or of a template: src dst (ADDRESS or ADDRESS/BITS), sport dport (PORT or PORT-PORT), flows, zipf,
 //!            size (BYTES, BYTES-BYTES, BYTES:WEIGHT,BYTES:WEIGHT or imix)
 //! times      rate (wire, recorded, 10Gbps or 5Mpps), arrivals (paced, poisson or burst:FRAMES), packets, cut (pad)
@@ -12,7 +12,7 @@ use crate::error::TrafficError;
 use crate::expression::{
     Addresses, Arrivals, Cut, Popularity, Ports, Protocol, Rate, Sizes, Source, Template, Traffic,
 };
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 /// Longest expression.
@@ -25,12 +25,14 @@ const MOST_FLOWS: u64 = 1 << 40;
 const MOST_ZIPF: f64 = 10.0;
 /// Longest frame: that of IP version 4.
 const MOST_BYTES: u64 = 14 + 65_535;
+/// Bytes of a frame whose size is not given.
+const USUAL_BYTES: u64 = 64;
 /// Most sizes with weights.
 const MOST_SIZES: usize = 1024;
 /// Frames of a template, unless more or fewer are asked for.
 const USUAL_PACKETS: u64 = 100_000;
 
-const WORDS: &str = "udp, tcp, imix, loop";
+const WORDS: [&str; 5] = ["udp", "tcp", "ip6", "imix", "loop"];
 const KEYS: [&str; 12] = [
     "capture", "src", "dst", "sport", "dport", "flows", "zipf", "size", "rate", "arrivals", "packets", "cut",
 ];
@@ -123,13 +125,16 @@ impl<'t> Items<'t> {
             let inner = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
             (inner.unwrap_or(value), range)
         });
-        if value.is_none() && !["udp", "tcp", "imix", "loop"].contains(&key) {
+        if value.is_none() && !WORDS.contains(&key) {
             return match KEYS.contains(&key) {
                 true => self.wrong(at, format!("{key} has no value; write {key}={}", example(key))),
                 false if key.contains(".pcap") || key.contains(".cap") => {
                     self.wrong(at, format!("a file is written as capture={key}"))
                 }
-                false => self.wrong(at, format!("there is no {key}; words are {WORDS}, and keys {}", keys())),
+                false => self.wrong(
+                    at,
+                    format!("there is no {key}; words are {}, and keys {}", WORDS.join(", "), keys()),
+                ),
             };
         }
         if let Some((value, range)) = &value {
@@ -168,7 +173,7 @@ impl<'t> Items<'t> {
     /// A capture, with which nothing of a template goes.
     fn capture(&self) -> Result<Source, TrafficError> {
         let (path, _) = self.value("capture").expect("it has a value");
-        for key in ["udp", "tcp", "imix", "src", "dst", "sport", "dport", "flows", "zipf", "size"] {
+        for key in ["udp", "tcp", "ip6", "imix", "src", "dst", "sport", "dport", "flows", "zipf", "size"] {
             if let Some(item) = self.find(key) {
                 let message = format!(
                     "{key} is of made frames, and capture={path} has its own; leave one of the two out"
@@ -202,15 +207,16 @@ impl<'t> Items<'t> {
             (None, Some(_)) => Protocol::Tcp,
             _ => Protocol::Udp,
         };
+        let (src, dst) = self.both_addresses()?;
         let mut template = Template {
             protocol,
-            src: self.addresses("src", Ipv4Addr::new(198, 18, 0, 1))?,
-            dst: self.addresses("dst", Ipv4Addr::new(198, 19, 0, 1))?,
+            src,
+            dst,
             sport: self.ports("sport", 49_152)?,
             dport: self.ports("dport", 9)?,
             flows: 1,
             popularity: Popularity::Uniform,
-            sizes: self.sizes(protocol)?,
+            sizes: self.sizes(protocol.headers(src.first.is_ipv6()))?,
         };
         let headers = template.headers();
         template.flows = match self.value("flows") {
@@ -244,20 +250,67 @@ impl<'t> Items<'t> {
         Ok(template)
     }
 
-    fn addresses(&self, key: &str, usual: Ipv4Addr) -> Result<Addresses, TrafficError> {
-        let Some((value, at)) = self.value(key) else { return Ok(Addresses { first: usual, count: 1 }) };
+    /// Addresses of sources and destinations, of one version of IP.
+    fn both_addresses(&self) -> Result<(Addresses, Addresses), TrafficError> {
+        let (src, dst) = (self.addresses("src")?, self.addresses("dst")?);
+        let six = |given: &Option<Addresses>| given.map(|addresses| addresses.first.is_ipv6());
+        let ip6 = match (self.find("ip6"), six(&src), six(&dst)) {
+            (_, Some(false), Some(true)) | (_, Some(true), Some(false)) => {
+                let (_, at) = self.value("dst").expect("it was read");
+                return self.wrong(
+                    at,
+                    "src and dst: one is of IP version 4 and the other of version 6; write two of one version",
+                );
+            }
+            (Some(_), Some(false), _) | (Some(_), _, Some(false)) => {
+                let key = if src.is_some() { "src" } else { "dst" };
+                let (_, at) = self.value(key).expect("it was read");
+                return self.wrong(
+                    at,
+                    format!(
+                        "ip6 and an address of version 4; write for example {key}=2001:db8::/32, or leave ip6 out"
+                    ),
+                );
+            }
+            (word, src, dst) => word.is_some() || src == Some(true) || dst == Some(true),
+        };
+        // Of the networks for benchmarks: RFC 2544, and RFC 5180 with its erratum.
+        let usual: [IpAddr; 2] = match ip6 {
+            false => [Ipv4Addr::new(198, 18, 0, 1).into(), Ipv4Addr::new(198, 19, 0, 1).into()],
+            true => [
+                Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1).into(),
+                Ipv6Addr::new(0x2001, 2, 0, 0x8000, 0, 0, 0, 1).into(),
+            ],
+        };
+        let [src, dst] = [(src, usual[0]), (dst, usual[1])]
+            .map(|(given, first)| given.unwrap_or(Addresses { first, bits: 0 }));
+        Ok((src, dst))
+    }
+
+    fn addresses(&self, key: &str) -> Result<Option<Addresses>, TrafficError> {
+        let Some((value, at)) = self.value(key) else { return Ok(None) };
         let (address, bits) = match value.split_once('/') {
-            None => (value, Some(32)),
-            Some((address, bits)) => (address, digits(bits).filter(|bits| *bits <= 32)),
+            None => (value, None),
+            Some((address, bits)) => (address, Some(digits(bits))),
         };
-        let (Ok(address), Some(bits)) = (address.parse::<Ipv4Addr>(), bits) else {
-            let hint = if value.contains(':') { " (a capture may have IP version 6)" } else { "" };
-            let message =
-                format!("an address of IP version 4, or a network{hint}; write for example {key}=10.0.0.0/8");
-            return self.wrong(at, message);
+        let read = address.parse::<IpAddr>().ok().and_then(|address| {
+            let most = if address.is_ipv6() { 128 } else { 32 };
+            let bits = bits.unwrap_or(Some(most)).filter(|bits| *bits <= most)?;
+            Some((address, (most - bits) as u32, bits))
+        });
+        let Some((address, free, bits)) = read else {
+            return self.wrong(
+                at,
+                format!(
+                    "an address, or a network; write for example {key}=10.0.0.0/8 or {key}=2001:db8::/32"
+                ),
+            );
         };
-        let count = 1u64 << (32 - bits);
-        let first = Ipv4Addr::from((u64::from(u32::from(address)) & !(count - 1)) as u32);
+        let mask = u128::MAX.checked_shl(free).unwrap_or(0);
+        let first: IpAddr = match address {
+            IpAddr::V4(address) => Ipv4Addr::from(u32::from(address) & mask as u32).into(),
+            IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & mask).into(),
+        };
         if first != address {
             return self.wrong(
                 at,
@@ -266,7 +319,7 @@ impl<'t> Items<'t> {
                 ),
             );
         }
-        Ok(Addresses { first, count })
+        Ok(Some(Addresses { first, bits: free }))
     }
 
     fn ports(&self, key: &str, usual: u16) -> Result<Ports, TrafficError> {
@@ -285,7 +338,8 @@ impl<'t> Items<'t> {
         }
     }
 
-    fn sizes(&self, protocol: Protocol) -> Result<Sizes, TrafficError> {
+    /// Sizes of frames with headers of so many bytes.
+    fn sizes(&self, headers: u64) -> Result<Sizes, TrafficError> {
         let (value, at) = match (self.value("size"), self.find("imix")) {
             (Some(_), Some(imix)) => {
                 return self.wrong(
@@ -295,12 +349,12 @@ impl<'t> Items<'t> {
             }
             (None, Some(imix)) => ("imix", imix.at.clone()),
             (Some(size), None) => size,
-            (None, None) => ("64", 0..0),
+            (None, None) => return Ok(Sizes::Weighted(vec![(headers.max(USUAL_BYTES), 1)])),
         };
-        let range = protocol.headers()..=MOST_BYTES;
+        let range = headers..=MOST_BYTES;
         let bytes = |text: &str| self.whole(text, &at, "bytes of a frame, headers included", range.clone());
         let sizes = match value {
-            "imix" => Sizes::imix(),
+            "imix" => Sizes::imix().at_least(headers),
             list if list.contains(':') => {
                 let mut sizes = Vec::new();
                 for each in list.split(',') {
@@ -485,8 +539,8 @@ mod tests {
         .unwrap();
         let expected = Template {
             protocol: Protocol::Udp,
-            src: Addresses { first: Ipv4Addr::new(10, 0, 0, 0), count: 1 << 24 },
-            dst: Addresses { first: Ipv4Addr::new(198, 19, 0, 1), count: 1 },
+            src: Addresses { first: Ipv4Addr::new(10, 0, 0, 0).into(), bits: 24 },
+            dst: Addresses { first: Ipv4Addr::new(198, 19, 0, 1).into(), bits: 0 },
             sport: Ports { first: 49_152, last: 49_152 },
             dport: Ports { first: 53, last: 53 },
             flows: 1_000_000,
@@ -511,6 +565,22 @@ mod tests {
     }
 
     #[test]
+    fn addresses_or_a_word_say_which_version_of_ip() {
+        let template = |text: &str| match Traffic::parse(text).unwrap().source {
+            Source::Template(template) => template,
+            Source::Capture { .. } => panic!("{text}"),
+        };
+        let six = template("udp src=2001:db8::/32 flows=1M");
+        assert_eq!(six.src, Addresses { first: "2001:db8::".parse().unwrap(), bits: 96 });
+        assert_eq!(six.dst, Addresses { first: "2001:2:0:8000::1".parse().unwrap(), bits: 0 });
+        assert_eq!(template("udp ip6").src, Addresses { first: "2001:2::1".parse().unwrap(), bits: 0 });
+        assert_eq!(template("udp src=::/0 dst=::/0 sport=0-65535 dport=0-65535").flows, MOST_FLOWS);
+        // A frame has room for its headers.
+        assert_eq!(template("tcp ip6").sizes, Sizes::Weighted(vec![(74, 1)]));
+        assert_eq!(template("udp ip6 imix").sizes, Sizes::Weighted(vec![(62, 7), (590, 4), (1514, 1)]));
+    }
+
+    #[test]
     fn errors_mark_what_is_wrong_and_say_what_to_write() {
         for (text, marked, words) in [
             ("udp dprt=53", "dprt", "there is no key dprt"),
@@ -522,7 +592,15 @@ mod tests {
             ("udp dport=70000", "70000", "0 to 65535"),
             ("udp sport=9-3", "9-3", "sport=3-9"),
             ("udp src=10.0.0.1/8", "10.0.0.1/8", "src=10.0.0.0/8"),
-            ("udp src=::1", "::1", "version 6"),
+            ("udp src=10.0.0.0/8 dst=::1", "::1", "two of one version"),
+            ("udp src=2001:db8::/32 dst=10.0.0.1", "10.0.0.1", "two of one version"),
+            ("udp ip6 dst=10.0.0.1", "10.0.0.1", "dst=2001:db8::/32"),
+            ("udp src=2001:db8::1/64", "2001:db8::1/64", "src=2001:db8::/64"),
+            ("udp src=2001:db8::/129", "2001:db8::/129", "src=2001:db8::/32"),
+            ("udp src=::1/", "::1/", "an address, or a network"),
+            ("udp ip6 size=61", "61", "from 62"),
+            ("tcp src=::1 size=73", "73", "from 74"),
+            ("capture=a.pcap ip6", "ip6", "has its own"),
             ("udp src=10.0.0.0/33", "10.0.0.0/33", "src=10.0.0.0/8"),
             ("udp flows=1M", "1M", "give 1;"),
             ("udp src=10.0.0.0/24 flows=257", "257", "give 256;"),
@@ -576,12 +654,20 @@ mod tests {
 
     fn valid() -> impl Strategy<Value = String> {
         let source = prop_oneof![
-            (prop::bool::ANY, 0u32..24, 0u16..9, 54u64..1500).prop_map(|(udp, bits, ports, size)| format!(
-                "{} src=10.0.0.0/{} dport=7-{} size={size}",
-                if udp { "udp" } else { "tcp" },
-                32 - bits.min(24),
-                7 + ports
-            )),
+            (any::<bool>(), any::<bool>(), 0u32..25, 0u16..9, 74u64..1500).prop_map(
+                |(udp, ip6, bits, ports, size)| {
+                    format!(
+                        "{} src={} dport=7-{} size={size}",
+                        if udp { "udp" } else { "tcp" },
+                        if ip6 {
+                            format!("2001:db8::/{}", 128 - 4 * bits)
+                        } else {
+                            format!("10.0.0.0/{}", 32 - bits)
+                        },
+                        7 + ports
+                    )
+                }
+            ),
             "[a-z]{1,8}\\.pcap".prop_map(|file| format!("capture={file} cut=pad")),
         ];
         let rate = prop_oneof![
@@ -595,7 +681,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused_with_a_place_in_it(text in "\\PC{0,60}|[a-z=0-9./:, \"-]{0,80}|(udp|tcp|imix|loop|size=|rate=|src=|flows=|zipf=| |1M|64|10.0.0.0/8|[a-z0-9:,-]){0,16}") {
+        fn any_text_is_read_or_refused_with_a_place_in_it(text in "\\PC{0,60}|[a-z=0-9./:, \"-]{0,80}|(udp|tcp|ip6|imix|loop|size=|rate=|src=|flows=|zipf=| |1M|64|10.0.0.0/8|::1|2001:db8::/32|[a-z0-9:,-]){0,16}") {
             if let Err(error) = Traffic::parse(&text) {
                 if let Some(at) = error.place() {
                     prop_assert!(text.get(at).is_some());

@@ -9,6 +9,8 @@ use nicety_types::NodeId;
 const STATIONS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 /// Random bytes that payloads are cut of; a power of two.
 const RANDOM: usize = 1 << 16;
+/// Bytes of the longest headers: Ethernet, IP version 6 and TCP.
+const LONGEST_HEADERS: usize = 74;
 
 /// Makes frames, in memory that depends neither on flows nor on frames.
 pub(crate) struct Maker {
@@ -29,8 +31,13 @@ pub(crate) struct Maker {
 impl Template {
     /// How many different headers there are.
     pub(crate) fn headers(&self) -> u128 {
-        let parts = [self.src.count, self.dst.count, self.sport.count(), self.dport.count()];
+        let parts = [self.src.count(), self.dst.count(), self.sport.count(), self.dport.count()];
         parts.into_iter().map(u128::from).product()
+    }
+
+    /// Whether its frames are of IP version 6.
+    pub(crate) const fn is_ip6(&self) -> bool {
+        self.src.first.is_ipv6()
     }
 }
 
@@ -40,7 +47,10 @@ impl Maker {
         let headers = template.headers();
         let mut order = rng("traffic flow order");
         // About the golden section of them, and without a common divisor.
-        let mut step = (headers * 618_033_988 / 1_000_000_000).max(1);
+        let mut step = match headers.checked_mul(618_033_988) {
+            Some(product) => (product / 1_000_000_000).max(1),
+            None => headers / 1_000_000_000 * 618_033_988,
+        };
         while divisor(step, headers) != 1 {
             step += 1;
         }
@@ -68,46 +78,63 @@ impl Maker {
             None => self.flows.below(self.template.flows),
         };
         let Template { protocol, src, dst, sport, dport, .. } = &self.template;
-        let mut number = (u128::from(flow) * self.step + self.first) % self.headers;
+        let mut number = (times(flow, self.step, self.headers) + self.first) % self.headers;
         let mut part = |count: u64| {
             let digit = number % u128::from(count);
             number /= u128::from(count);
             digit as u64
         };
-        let source = u32::from(src.first) + part(src.count) as u32;
+        let source = src.number(part(src.count()));
         let source_port = sport.first + part(sport.count()) as u16;
-        let destination = u32::from(dst.first) + part(dst.count) as u32;
+        let destination = dst.number(part(dst.count()));
         let destination_port = dport.first + part(dport.count()) as u16;
-        let (headers, udp) = (protocol.headers() as usize, *protocol == Protocol::Udp);
-        let mut head = [0u8; 54];
+        let (udp, ip6) = (*protocol == Protocol::Udp, self.template.is_ip6());
+        let number = if udp { 17 } else { 6 };
+        let mut head = [0u8; LONGEST_HEADERS];
         head[..12].copy_from_slice(&STATIONS);
-        head[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
-        head[16..18].copy_from_slice(&((size - 14) as u16).to_be_bytes());
-        head[18..20].copy_from_slice(&(self.made as u16).to_be_bytes());
-        head[20] = 0x40;
-        head[22..24].copy_from_slice(&[64, if udp { 17 } else { 6 }]);
-        head[26..30].copy_from_slice(&source.to_be_bytes());
-        head[30..34].copy_from_slice(&destination.to_be_bytes());
-        let sum = checksum(sum_of(&head[14..34]));
-        head[24..26].copy_from_slice(&sum.to_be_bytes());
-        head[34..36].copy_from_slice(&source_port.to_be_bytes());
-        head[36..38].copy_from_slice(&destination_port.to_be_bytes());
-        if udp {
-            // A checksum of 0 is none.
-            head[38..40].copy_from_slice(&((size - 34) as u16).to_be_bytes());
+        // Where the addresses begin, and where they end.
+        let (addresses, transport) = if ip6 { (22, 54) } else { (26, 34) };
+        if ip6 {
+            head[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+            head[18..20].copy_from_slice(&((size - transport) as u16).to_be_bytes());
+            head[20..22].copy_from_slice(&[number, 64]);
+            head[22..38].copy_from_slice(&source.to_be_bytes());
+            head[38..54].copy_from_slice(&destination.to_be_bytes());
         } else {
-            head[38..42].copy_from_slice(&(self.made as u32).to_be_bytes());
-            head[46..50].copy_from_slice(&[0x50, 0x10, 0xff, 0xff]);
+            head[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0]);
+            head[16..18].copy_from_slice(&((size - 14) as u16).to_be_bytes());
+            head[18..20].copy_from_slice(&(self.made as u16).to_be_bytes());
+            head[20] = 0x40;
+            head[22..24].copy_from_slice(&[64, number]);
+            head[26..30].copy_from_slice(&(source as u32).to_be_bytes());
+            head[30..34].copy_from_slice(&(destination as u32).to_be_bytes());
+            let sum = checksum(sum_of(&head[14..34]));
+            head[24..26].copy_from_slice(&sum.to_be_bytes());
         }
+        let own = &mut head[transport..];
+        own[..2].copy_from_slice(&source_port.to_be_bytes());
+        own[2..4].copy_from_slice(&destination_port.to_be_bytes());
+        if udp {
+            own[4..6].copy_from_slice(&((size - transport) as u16).to_be_bytes());
+        } else {
+            own[4..8].copy_from_slice(&(self.made as u32).to_be_bytes());
+            own[12..16].copy_from_slice(&[0x50, 0x10, 0xff, 0xff]);
+        }
+        let headers = protocol.headers(ip6) as usize;
         frame.clear();
         frame.extend_from_slice(&head[..headers]);
         let at = (self.made as usize).wrapping_mul(29) % RANDOM;
         frame.extend_from_slice(&self.random[at..at + size - headers]);
-        if !udp {
-            let segment = &frame[34..];
-            let pseudo = sum_of(&frame[26..34]) + 6 + segment.len() as u64;
-            let sum = checksum(pseudo + sum_of(segment));
-            frame[50..52].copy_from_slice(&sum.to_be_bytes());
+        // UDP's may be left out over IP version 4, as 0, and not over version 6, where a sum of 0 is written the other way.
+        if !udp || ip6 {
+            let segment = &frame[transport..];
+            let pseudo = sum_of(&frame[addresses..transport]) + u64::from(number) + segment.len() as u64;
+            let sum = match checksum(pseudo + sum_of(segment)) {
+                0 if udp => 0xffff,
+                sum => sum,
+            };
+            let at = transport + if udp { 6 } else { 16 };
+            frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         }
         self.made += 1;
     }
@@ -128,6 +155,22 @@ impl Maker {
             }
         }
     }
+}
+
+/// A product modulo a number of at most 112 bits, which both of them may be near.
+fn times(flow: u64, step: u128, modulus: u128) -> u128 {
+    match u128::from(flow).checked_mul(step) {
+        Some(product) => product % modulus,
+        None => times_by_digits(flow, step % modulus, modulus),
+    }
+}
+
+/// The same, 16 bits at a time.
+fn times_by_digits(flow: u64, step: u128, modulus: u128) -> u128 {
+    [48, 32, 16, 0].into_iter().fold(0, |product, shift| {
+        let digit = u128::from(flow >> shift & 0xffff);
+        ((product << 16) % modulus + digit * step % modulus) % modulus
+    })
 }
 
 fn divisor(mut a: u128, mut b: u128) -> u128 {
@@ -174,20 +217,71 @@ mod tests {
 
     #[test]
     fn frames_are_valid() {
-        for (text, protocol) in [("udp sport=1-9 size=61", 17), ("tcp src=10.0.0.0/8 size=333 flows=100", 6)]
-        {
+        for (text, ip6, protocol) in [
+            ("udp sport=1-9 size=61", false, 17),
+            ("tcp src=10.0.0.0/8 size=333 flows=100", false, 6),
+            ("udp src=2001:db8::/32 flows=100 size=62", true, 17),
+            ("udp ip6 size=333 sport=1-9", true, 17),
+            ("tcp dst=2001:db8::/64 flows=7 size=75", true, 6),
+        ] {
             for frame in frames(text, 20) {
-                assert_eq!((&frame[12..15], frame[23]), (&[8, 0, 0x45][..], protocol));
-                assert_eq!(usize::from(u16::from_be_bytes([frame[16], frame[17]])), frame.len() - 14);
-                assert_eq!(checksum(sum_of(&frame[14..34])), 0);
-                if protocol == 6 {
-                    let segment = &frame[34..];
-                    let pseudo = sum_of(&frame[26..34]) + 6 + segment.len() as u64;
+                let length = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+                let (next, addresses, segment) = match ip6 {
+                    false => (frame[23], &frame[26..34], &frame[34..]),
+                    true => (frame[20], &frame[22..54], &frame[54..]),
+                };
+                assert_eq!(next, protocol);
+                match ip6 {
+                    false => {
+                        assert_eq!((&frame[12..15], length(16)), (&[8, 0, 0x45][..], frame.len() - 14));
+                        assert_eq!(checksum(sum_of(&frame[14..34])), 0);
+                    }
+                    true => {
+                        assert_eq!((&frame[12..15], length(18)), (&[0x86, 0xdd, 0x60][..], frame.len() - 54));
+                    }
+                }
+                if protocol == 17 {
+                    assert_eq!(usize::from(u16::from_be_bytes([segment[4], segment[5]])), segment.len());
+                    // None over version 4, and never none over version 6.
+                    assert_eq!(segment[6..8] == [0, 0], !ip6);
+                }
+                if protocol == 6 || ip6 {
+                    let pseudo = sum_of(addresses) + u64::from(protocol) + segment.len() as u64;
                     assert_eq!(checksum(pseudo + sum_of(segment)), 0);
-                } else {
-                    assert_eq!(usize::from(u16::from_be_bytes([frame[38], frame[39]])), frame.len() - 34);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_large_network_of_version_6_gives_flows_all_over_it() {
+        let mut sources = BTreeSet::new();
+        for frame in frames("udp src=2001:db8::/32 flows=1M", 2000) {
+            assert_eq!(frame[22..26], [0x20, 1, 0x0d, 0xb8]);
+            sources.insert(frame[22..38].to_vec());
+        }
+        // 2000 of a million: nearly all differ, in every byte.
+        assert!(sources.len() > 1990, "{}", sources.len());
+        for byte in 4..16 {
+            let values: BTreeSet<u8> = sources.iter().map(|source| source[byte]).collect();
+            assert!(values.len() > 200, "byte {byte} has {} values", values.len());
+        }
+    }
+
+    #[test]
+    fn flows_of_the_largest_networks_differ() {
+        let mut maker = maker("udp src=::/0 dst=::/0 sport=0-65535 dport=0-65535");
+        let headers: BTreeSet<u128> =
+            (0..1000).map(|flow| times((1 << 40) - 1 - flow, maker.step, maker.headers)).collect();
+        assert_eq!(headers.len(), 1000);
+        for _ in 0..100 {
+            maker.make(&mut Vec::new());
+        }
+        for (flow, step, modulus) in
+            [(u64::MAX, 12_345, 1 << 60), ((1 << 40) - 3, (1 << 80) + 7, (1 << 87) - 1)]
+        {
+            let plain = u128::from(flow) * step % modulus;
+            assert_eq!(times_by_digits(flow, step % modulus, modulus), plain);
         }
     }
 
