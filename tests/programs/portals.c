@@ -346,6 +346,8 @@ static void refusals(void) {
     OK(PtlMDBind(ni, &md, &handle));
     WANT(PtlPut(handle, 0, 8, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 2}, 1, 0, 0, NULL, 0) == PTL_ARG_INVALID);
     WANT(PtlPut(handle, 0, 8, (ptl_ack_req_t)9, other, 1, 0, 0, NULL, 0) == PTL_ARG_INVALID);
+    WANT(PtlPut(handle, 0, 8, PTL_NO_ACK_REQ, other, 0, 0, 0, NULL, 0) == PTL_ARG_INVALID);
+    WANT(PtlPTFree(ni, 0) == PTL_ARG_INVALID && PtlPTDisable(ni, UINT32_MAX) == PTL_ARG_INVALID);
     WANT(PtlPut(eq, 0, 8, PTL_NO_ACK_REQ, other, 1, 0, 0, NULL, 0) == PTL_ARG_INVALID);
     WANT(PtlTriggeredGet(handle, 0, 8, other, 1, 0, 0, NULL, PTL_CT_NONE, 1) == PTL_ARG_INVALID);
     WANT(PtlTriggeredPut(handle, 0, 1ull << 63, PTL_NO_ACK_REQ, other, 1, 0, 0, NULL, 0, ct, 9) == PTL_ARG_INVALID);

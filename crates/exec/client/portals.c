@@ -54,6 +54,14 @@ int portals_matches(void) {
     return (options_of & PTL_NI_MATCHING) != 0;
 }
 
+int portals_index(ptl_pt_index_t pt) {
+    if (!pt)
+        return portals_refuse(PTL_ARG_INVALID, "portal table entry 0 belongs to the messages of MPI; take another one");
+    if (pt > (ptl_pt_index_t)limits.max_pt_index)
+        return portals_refuse(PTL_ARG_INVALID, "no card has this portal table entry; max_pt_index is the last one");
+    return PTL_OK;
+}
+
 int portals_aborted(void) {
     return aborted;
 }
@@ -315,12 +323,16 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
     uint64_t word = pt_index;
     int code = portals_check(ni_handle);
+    if (!code)
+        code = portals_index(pt_index);
     return code ? code : portals_ask(OP_PT_FREE, &word, 1);
 }
 
 static int enable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, int enabled) {
     uint64_t words[] = {pt_index, (uint64_t)enabled};
     int code = portals_check(ni_handle);
+    if (!code)
+        code = portals_index(pt_index);
     return code ? code : portals_ask(OP_PT_ENABLE, words, 2);
 }
 
@@ -363,6 +375,8 @@ static int entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, const ptl_me_t *me, uint
     int code = portals_check(ni);
     if (!code && !me)
         return portals_refuse(PTL_ARG_INVALID, "the entry is NULL");
+    if (!code)
+        code = portals_index(pt);
     if (!code)
         code = portals_rank(me->match_id, 1, &rank);
     if (code)

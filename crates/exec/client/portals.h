@@ -72,6 +72,8 @@ int portals_ask(uint32_t op, uint64_t *words, unsigned count);
 /* The rank of a process, PTL_RANK_ANY for any: PTL_OK, or a code. */
 int portals_rank(ptl_process_t process, int any, uint64_t *rank);
 ptl_process_t portals_process(uint64_t rank);
+/* Whether a program may name a portal table entry: PTL_OK, or a code. */
+int portals_index(ptl_pt_index_t pt);
 /* Whether match bits count. */
 int portals_matches(void);
 /* Whether waits are given up. */

@@ -140,7 +140,7 @@ int PtlAbort(void);
 #define PTL_PT_FLOWCTRL (1u << 0)
 #define PTL_PT_MATCH_UNORDERED (1u << 10)
 
-/* Index 0 belongs to the messages of MPI, if the process has any. */
+/* Index 0 belongs to the messages of MPI, here and at other processes. */
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
                ptl_pt_index_t *pt_index);
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);

@@ -181,6 +181,8 @@ static int post(uint32_t kind, struct operation o) {
     uint64_t rank, operand[2] = {0};
     int code = portals_check(NI_HANDLE);
     if (!code)
+        code = portals_index(o.pt);
+    if (!code)
         code = portals_rank(o.target, 0, &rank);
     if (code)
         return code;

@@ -140,3 +140,37 @@ fn a_program_without_the_network_is_refused() {
     let error = run(&wrong, &Environment::default()).unwrap_err();
     assert_eq!(error, Error::Input("a program has 1 to 1024 processes, not 0".to_owned()));
 }
+
+/// A program with Portals, compiled as `nicety cc --host` does.
+fn portals() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let into = folder.join("exec-portals");
+        nicety_exec::install_for_programs(&folder).unwrap();
+        let status = Command::new("cc")
+            .args(["-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-o"])
+            .arg(&into)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/portals.c"))
+            .arg(format!("-I{}/include", folder.display()))
+            .arg(format!("-L{}/lib", folder.display()))
+            .arg("-lportals")
+            .status();
+        assert!(status.expect("a C compiler").success());
+        into.to_str().expect("a plain path").to_owned()
+    })
+}
+
+#[test]
+fn wild_arguments_of_portals_are_refused() {
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
+    for seed in 10..16 {
+        let text = format!(
+            r#"{{"program": ["{}", "wilds", "{seed}"], "ranks": 2, "nic": "spin-discrete", "launcher": "none",
+                "folder": "{folder}", "to_stderr": true}}"#,
+            portals()
+        );
+        let report = run(&Request::from_json(&text).unwrap(), &Environment::default());
+        assert_eq!(report.unwrap_or_else(|error| panic!("seed {seed}: {error}")).status, 0, "seed {seed}");
+    }
+}
