@@ -71,6 +71,11 @@ impl BankTiming {
         }
     }
 
+    /// Cycles of fetching an aligned line that waits for nothing.
+    pub fn line(&self, bytes: u32) -> u64 {
+        Banks::new(*self).fetch_line(0, 0, bytes).cycles
+    }
+
     /// Cycles of an access that waits for nothing.
     pub const fn latency(&self, kind: AccessKind) -> u32 {
         match kind {
@@ -167,6 +172,43 @@ impl Banks {
         // What an atomic operation waited for the level's unit is counted there.
         self.banks[last].counters.waited += longest.waited - unit.map_or(0, |(waited, _)| waited);
         longest
+    }
+
+    /// A cache fetches a line, from `offset` on: each bank moves its part in one go. The core that needs it comes at `cycle`,
+    /// and goes on when the whole line is there.
+    pub fn fetch_line(&mut self, cycle: u64, offset: u64, bytes: u32) -> Served {
+        let (served, last) = self.move_line(cycle, offset, bytes);
+        self.banks[last].counters.waited += served.waited;
+        Served { cycles: served.cycles + u64::from(self.timing.load), ..served }
+    }
+
+    /// A cache writes a line, from `offset` on. No core waits for that.
+    pub fn write_line(&mut self, cycle: u64, offset: u64, bytes: u32) {
+        self.move_line(cycle, offset, bytes);
+    }
+
+    /// Moves a line. Returns the cycles until the last bank has begun with its last piece, and which one that is.
+    fn move_line(&mut self, cycle: u64, offset: u64, bytes: u32) -> (Served, usize) {
+        let BankTiming { interleave, width, occupancy, .. } = self.timing;
+        let (interleave, banks, once) =
+            (u64::from(interleave), self.banks.len() as u64, u64::from(occupancy));
+        let end = offset + u64::from(bytes.max(1));
+        let rows = offset / interleave..end.div_ceil(interleave);
+        let (mut longest, mut last) = (Served { cycles: 0, waited: 0 }, (rows.start % banks) as usize);
+        for first in rows.start..rows.end.min(rows.start + banks) {
+            let parts = (first..rows.end).step_by(self.banks.len());
+            let beats: u64 = parts
+                .map(|row| end.min((row + 1) * interleave) - offset.max(row * interleave))
+                .map(|part| part.div_ceil(width.into()))
+                .sum();
+            let bank = (first % banks) as usize;
+            let waited = self.banks[bank].serve(cycle, once * beats) - cycle;
+            let served = Served { cycles: waited + once * (beats - 1), waited };
+            if served.cycles > longest.cycles {
+                (longest, last) = (served, bank);
+            }
+        }
+        (longest, last)
     }
 
     fn access_bank(
@@ -287,6 +329,23 @@ mod tests {
         assert_eq!(all[0], BankCounters { accesses: 3, busy: 6, waited: 2 });
         assert_eq!(all[1], BankCounters { accesses: 1, busy: 2, waited: 0 });
         assert_eq!(all[2..], [BankCounters::default(); 2]);
+    }
+
+    #[test]
+    fn a_bank_moves_its_part_of_a_line_in_one_go() {
+        // 32 bytes are two words of each of four banks.
+        let mut banks = Banks::new(TIMING);
+        assert_eq!(banks.fetch_line(100, 32, 32), Served { cycles: 5 + 2, waited: 0 });
+        assert_eq!(banks.fetch_line(101, 64, 32), Served { cycles: 3 + 5 + 2, waited: 3 });
+        // Nobody waits for a line that is written, but others wait for it.
+        banks.write_line(102, 0, 16);
+        assert_eq!(banks.access(103, 0, 4, AccessKind::Load), Served { cycles: 5 + 7, waited: 7 });
+        let all: Vec<_> = banks.counters().collect();
+        assert_eq!(all[0], BankCounters { accesses: 4, busy: 4 + 4 + 2 + 2, waited: 3 + 7 });
+        assert_eq!(all[1], BankCounters { accesses: 3, busy: 4 + 4 + 2, waited: 0 });
+        // A bank of 8 bytes an occupancy, in rows of 16.
+        let wide = BankTiming { banks: 2, interleave: 16, width: 8, ..TIMING };
+        assert_eq!((wide.line(8), wide.line(16), wide.line(32), wide.line(64)), (5, 7, 7, 11));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //!   [`Context::run`] executes a slice of it, up to the next point where the order between cores matters
 //!   ([`Exit`]).
 //! - [`Banks`] are a memory that several cores share, in which accesses wait for one another.
+//! - [`DataCaches`] are the lines that caches have, and what an access finds there.
 //! - [`Reservations`] are the LR/SC reservations of all cores on a memory.
 //! - [`Trap`] is a handler's error with its C source line. Names in it come from the file; they are
 //!   [`printable`].
@@ -45,6 +46,7 @@ mod cache;
 mod compressed;
 mod context;
 mod core;
+mod data_cache;
 mod decode;
 mod elf;
 mod float;
@@ -56,6 +58,7 @@ mod ordered;
 mod overlap;
 mod reservations;
 mod run;
+mod stale;
 mod text;
 mod trap;
 
@@ -63,6 +66,7 @@ pub use crate::banks::{AccessKind, AtomicsAt, BankCounters, BankTiming, Banks, S
 pub use crate::cache::{Cache, CacheCounters, CacheShape};
 pub use crate::context::{Context, DeviceAccess, Exit, OrderPoint, RETURN_ADDRESS};
 pub use crate::core::{Core, CycleCosts, Misaligned};
+pub use crate::data_cache::{Coherence, DataCaches, Found, Passed, Writes};
 pub use crate::image::{Image, LoadError, Segment};
 pub use crate::isa::{Extension, Isa, IsaError};
 pub use crate::memory::{AddressSpace, MAX_REGIONS, Region};

@@ -3,6 +3,7 @@
 mod banks;
 mod common;
 mod cycles;
+mod data_cache;
 mod extensions;
 mod fetching;
 mod floats;
