@@ -33,7 +33,7 @@ def test_a_report_says_what_rests_on_ideal_memory(tmp_path: Path) -> None:
     report = check(tmp_path)
     (row,) = report["rows"]
     ideal = {"ideal": PIECES, "ideal_cycles": "hpu.cycles"}
-    assert row["memory"] == ideal | {"accesses": 2, "shared_accesses": 0, "levels": []} | NO_FETCHES
+    assert row["memory"] == ideal | {"accesses": 2, "shared_accesses": 0, "levels": [], "caches": []} | NO_FETCHES
     text = " ".join(line.removeprefix("# ") for line in line_rate_text(report).splitlines())
     assert "Rests on ideal memory" in text
     assert "in the cycles of hpu.cycles: state, data, packet, stack, constants, arguments" in text

@@ -1,5 +1,6 @@
 //! Packets a second of CPU time through two cards on a pair: deposited, and stored by a small payload handler. Cycles of
-//! 32 busy cores a second of CPU time, all cores together: with ideal memory, and with banks at which they wait.
+//! 32 busy cores a second of CPU time, all cores together: with ideal memory, with banks at which they wait, and with data
+//! caches before these.
 //!
 //! `cargo bench -p nicety-nic --bench card`, and with `-- memory` those of memory alone.
 
@@ -103,7 +104,18 @@ fn main() {
         best(name, "packets_per_s", &|| packets_per_s(handlers));
     }
     let banked = ["memory.state=l1", "memory.l1.banks=64"];
-    for (name, overrides) in [("ideal memory", &[][..]), ("banked memory", &banked)] {
+    let cached = |coherence: &[&'static str]| {
+        let cache = ["memory.l1.cached=true", "memory.cache.size=4 KiB", "memory.cache.ways=4"];
+        [&banked, &cache[..], coherence].concat()
+    };
+    let owned = cached(&["memory.cache.invalidate=10", "memory.cache.transfer=20"]);
+    let own = cached(&["memory.cache.coherence=none"]);
+    for (name, overrides) in [
+        ("ideal memory", &[][..]),
+        ("banked memory", &banked),
+        ("cached memory, by ownership", &owned),
+        ("cached memory, without coherence", &own),
+    ] {
         best(name, "core_cycles_per_s", &|| core_cycles_per_s(overrides));
     }
 }

@@ -6,7 +6,7 @@ use nicety_fabric::Faults;
 use nicety_hpu::asm::*;
 use nicety_kernel::Config;
 use nicety_nic::spin::map;
-use nicety_nic::spin::{HandlerStatistics, Handlers, LevelUse};
+use nicety_nic::spin::{CacheUse, HandlerStatistics, Handlers, LevelUse};
 use nicety_types::{Duration, Frequency, Level, Recorder, Time};
 use proptest::prelude::*;
 
@@ -22,19 +22,21 @@ const AT_ONCE: [&str; 6] = [
 
 const MHARTID: u32 = 0xf14;
 
-struct Outcome {
+pub(crate) struct Outcome {
     /// Cycles of each run, by processor.
-    cycles: Vec<(u32, u64)>,
+    pub(crate) cycles: Vec<(u32, u64)>,
     /// When each began and ended, by that.
     times: Vec<(Time, Time)>,
-    levels: Vec<LevelUse>,
-    statistics: HandlerStatistics,
+    pub(crate) levels: Vec<LevelUse>,
+    /// What data caches did before them.
+    pub(crate) caches: Vec<CacheUse>,
+    pub(crate) statistics: HandlerStatistics,
     /// Lines of code that instruction caches were filled with.
     lines: u64,
 }
 
 /// One message of so many packets to these handlers.
-fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
+pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
     let recorder = Recorder::new(Level::Packets, 10_000);
     let all: Vec<_> = AT_ONCE.iter().chain(overrides).copied().collect();
     let mut rig =
@@ -61,13 +63,14 @@ fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
         cycles,
         times,
         levels: card.memory_levels(),
+        caches: card.data_caches(),
         statistics: card.handler_statistics(),
         lines: card.code_lines_filled(),
     }
 }
 
 /// The cycles of two handlers that begin at once on two processors, without the four of `enter` and `returns`.
-fn both(overrides: &[&str], code: Code) -> [u64; 2] {
+pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     let all: Vec<_> = ["hpu.cores=2"].iter().chain(overrides).copied().collect();
     let core = spec(&[&AT_ONCE, &all[..]].concat()).hpu.core;
     let handlers = program_for(core, None, Some(Code::enter().then(&code).returns(0)), None);

@@ -7,6 +7,7 @@ mod calls;
 mod clusters;
 mod commands;
 mod contexts;
+mod data_caches;
 mod delivery;
 mod ethernet;
 mod handlers;

@@ -129,6 +129,62 @@ fn memories_that_do_not_divide_are_refused() {
 }
 
 #[test]
+fn data_caches_that_cannot_be_are_refused() {
+    let cached = ["memory.state=l2", "memory.l2.cached=true"];
+    let sized = [&cached[..], &["memory.cache.size=4 KiB", "memory.cache.invalidate=5"]].concat();
+    let all = [&sized[..], &["memory.cache.transfer=5"]].concat();
+    for (given, more, expected) in [
+        (
+            &cached[..],
+            &[][..],
+            &["memory.l2.cached", "there are no data caches", "write memory.cache.size"][..],
+        ),
+        (&[], &["memory.cache.size=4 KiB"], &["memory.cache.size", "no level", "memory.l2.cached = true"]),
+        (&cached, &["memory.cache.ways=2"], &["[memory.cache]", "size = "]),
+        (&sized, &[], &["[memory.cache]", "transfer = "]),
+        (&all, &["memory.cache.line=48 B"], &["memory.cache.line", "a power of two", "\"32 B\""]),
+        (
+            &all,
+            &["memory.cache.ways=3"],
+            &["memory.cache.ways", "4096 bytes do not divide into sets of 3 lines of 64 bytes", "example 2"],
+        ),
+        (
+            &all,
+            &["memory.cache.size=12 KiB"],
+            &["memory.cache.size", "192 sets of 1 lines of 64 bytes", "\"8192 B\" or \"16384 B\""],
+        ),
+        (&all, &["memory.cache.of=rack"], &["memory.cache.of", "core or cluster"]),
+        (&all, &["memory.cache.coherence=none"], &["memory.cache.invalidate", "without coherence"]),
+        (&all, &["memory.cache.writes=through"], &["memory.cache.transfer", "write through", "leave it out"]),
+        (
+            &all,
+            &["hpu.cycles.load=3", "memory.l2.load=9", "memory.cache.load=2"],
+            &["memory.cache.load", "takes 3 cycles (hpu.cycles.load)", "write 3 or more"],
+        ),
+        (
+            &all,
+            &["hpu.memory=1000032 B", "memory.l2.interleave=32 B"],
+            &["memory.cache.line", "1000032 bytes, which do not divide into lines of 64 bytes", "1000064 B"],
+        ),
+        (
+            &all,
+            &["memory.l2.contended=false", "hpu.cores=200"],
+            &["memory.state", "200 cores do not share a level", "no data caches"],
+        ),
+    ] {
+        let overrides = [given, more].concat();
+        let error = with("spin-discrete", &overrides).unwrap_err();
+        for part in expected {
+            assert!(error.contains(part), "{overrides:?}: no '{part}' in\n{error}");
+        }
+    }
+    let error = with("pspin", &[&all[..], &["memory.l2.contended=false"]].concat()).unwrap_err();
+    assert!(error.contains("hpu.interface") && error.contains("cached = false"), "{error}");
+    let cache = with("spin-discrete", &all).unwrap().hpu.memories.cache.unwrap();
+    assert_eq!((cache.shape.sets(), cache.of_core, cache.load, cache.transfer), (64, true, 1, 5));
+}
+
+#[test]
 fn processors_that_overlap_instructions_say_how_far() {
     let in_order = with("spin-discrete", &[]).unwrap().hpu.core;
     assert_eq!(in_order.overlap, None);

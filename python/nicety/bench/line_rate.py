@@ -30,6 +30,7 @@ from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import (
+    DataCache,
     HandlerNames,
     LineRateOptions,
     LineRateReport,
@@ -295,6 +296,12 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "lock":
         lock = row["locks"][0]
         why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
+    elif limit == "cache misses":
+        waited = sum(cache["waited_cycles"] for cache in row["memory"]["caches"])
+        why = (
+            f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns, in which its handlers wait "
+            f"{fixed(waited, 1)} cycles for lines of data caches; with hits alone the processors would keep up."
+        )
     elif limit == "memory bank":
         why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
     elif limit == "packet buffer" and _lost(row):
@@ -373,11 +380,35 @@ def waits(rows: list[LineRateRow]) -> list[str]:
                 text += f", {fixed(level['busiest_waited_cycles'], 1)} of them for {level['busiest']}"
             places = [f"{fixed(line['waited_cycles'], 1)} at {line['line']}" for line in level["lines"][:3]]
             texts.append(f"{text}; most at these lines: {', '.join(places)}." if places else f"{text}.")
+        texts.extend(_cached(row, cache) for cache in row["memory"]["caches"])
         memory = row["memory"]
         if memory["fetch_wait_cycles"] >= _FEW_CYCLES:
             waited = fixed(memory["fetch_wait_cycles"], 1)
             texts.append(f"{named(row)}: a packet's handlers wait {waited} cycles in all for their code.")
     return texts
+
+
+def _cached(row: LineRateRow, cache: DataCache) -> str:
+    """In words, what the data caches before a level have done."""
+    rate = "" if cache["miss_rate"] is None else f" ({fixed(100 * cache['miss_rate'], 1)}%)"
+    text = f"{named(row)}: of {fixed(cache['accesses'], 1)} accesses of a packet to {cache['level']}, "
+    text += f"{fixed(cache['hits'], 1)} hit the data caches, {fixed(cache['misses'], 1)} miss{rate} and "
+    text += f"{fixed(cache['passed'], 1)} go past them. "
+    moved = [("written back", cache["written_back"]), ("handed over by other caches", cache["handed_over"])]
+    counts = [f"{fixed(lines, 1)} lines are {how}" for how, lines in moved if lines > 0]
+    if cache["invalidated"] > 0:
+        counts.append(f"other caches give up theirs {fixed(cache['invalidated'], 1)} times")
+    waited = f"handlers wait {fixed(cache['waited_cycles'], 1)} cycles in all"
+    places = [f"{fixed(line['waited_cycles'], 1)} at {line['line']}" for line in cache["lines"][:3]]
+    text += "; ".join([*counts, waited]).capitalize()
+    text += f", most at these lines: {', '.join(places)}." if places else "."
+    if stale := cache["stale_accesses"]:
+        of = ", ".join(f"{line['accesses']} at {line['line']}" for line in cache["stale_lines"][:3])
+        text += (
+            f" Nothing keeps the caches coherent: {stale} accesses of the run would have met older bytes on the card, "
+        )
+        text += f"{of}."
+    return text
 
 
 _FEW_CYCLES = 0.05

@@ -39,6 +39,8 @@ def _headroom(row: LineRateRow) -> str:
         load = f"{_called(most)}, at {fixed(100 * most['load'], 1)}%"
     else:
         load = row["limiting_part"]
+        of = [part["name"] for part in row["parts"] if part["part"] == load == "cache misses"]
+        load = f"{load} of {of[0]}" if of else load
         others = row["parts"]
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
     rate, whose = fixed(row["capacity_fraction"], 2), "traffic's" if "traffic" in row else "wire's"

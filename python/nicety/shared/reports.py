@@ -23,6 +23,9 @@ class ApplicationReport:
         handler_shared_accesses: Of these, accesses to levels of memory in which cores wait for one another.
         handler_memory_wait_cycles: Cycles for which they waited there, beside the latency.
         handler_fetch_wait_cycles: Cycles for which they waited for their code, where the card has an instruction cache.
+        handler_cache_hits: Loads and stores that found their lines, where the card has data caches.
+        handler_cache_misses: Those that did not.
+        handler_cache_wait_cycles: Cycles that loads and stores took longer than hits.
         handlers_failed: Failed runs: stopped, or with an error or an invalid return code.
         hpu_memory_bytes: Bytes of HPU memory in use: its programs' data and its states.
         hpu_memory_most_bytes: The maximum of that at any time.
@@ -39,6 +42,9 @@ class ApplicationReport:
     handler_shared_accesses: int
     handler_memory_wait_cycles: int
     handler_fetch_wait_cycles: int
+    handler_cache_hits: int
+    handler_cache_misses: int
+    handler_cache_wait_cycles: int
     handlers_failed: int
     hpu_memory_bytes: int
     hpu_memory_most_bytes: int

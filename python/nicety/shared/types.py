@@ -56,9 +56,10 @@ class CardPart(TypedDict):
     """A part of a card at the line rate.
 
     Attributes:
-        part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank` or
-            `packet buffer`.
-        name: Which one, where there are several: the word of a lock with the line that acquires it, or a memory's bank.
+        part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank`, `cache
+            misses` (the part of the processors' time that they wait for lines) or `packet buffer`.
+        name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, or
+            the level behind the caches.
         load: Its load: the part of its capacity that packets at the line rate need.
         headroom: The capacity that is left, as a part of it; below 0, that is missing.
         sustains: The rate that the part sustains, over the line rate; none if packets do not need it.
@@ -229,6 +230,45 @@ class Damage(TypedDict):
     packet: int
     byte: int
     text: str
+
+
+class DataCache(TypedDict):
+    """The data caches before a level of memory, over the whole run.
+
+    Accesses are hits, misses or passed.
+
+    Attributes:
+        level: The level behind them, as the card's spec names it.
+        accesses: Accesses for a packet.
+        hits: Loads and stores for a packet that found their lines.
+        misses: Those that did not.
+        passed: Atomic operations for a packet, which go past the caches.
+        miss_rate: Misses over loads and stores; none without any.
+        written_back: Lines for a packet that were written to memory, since they made room or an atomic operation came.
+        handed_over: Lines for a packet that another cache had changed, and handed over.
+        invalidated: Accesses for a packet for which other caches gave their lines up.
+        waited_cycles: Cycles for a packet that loads and stores took longer than hits.
+        load: The part of the time of all processors that this is at line rate.
+        lines: The source lines that waited most; the first few.
+        stale_accesses: Accesses of the whole run to words that another cache had changed, where nothing keeps caches
+            coherent: handlers have seen the newest bytes all the same, and would not on the card.
+        stale_lines: The source lines with the most of them; the first few.
+    """
+
+    level: str
+    accesses: float
+    hits: float
+    misses: float
+    passed: float
+    miss_rate: float | None
+    written_back: float
+    handed_over: float
+    invalidated: float
+    waited_cycles: float
+    load: float
+    lines: list[WaitingLine]
+    stale_accesses: int
+    stale_lines: list[StaleLine]
 
 
 Distances = Literal["root", "table"]
@@ -533,6 +573,7 @@ class HandlerMemory(TypedDict):
         accesses: Accesses of handlers for a packet: loads, stores, atomic operations and commands.
         shared_accesses: Of these, accesses to levels in which processors wait for one another.
         levels: Levels in which they do.
+        caches: Levels behind data caches.
         code_lines_filled: Lines for a packet that instruction caches were filled with.
         fetch_wait_cycles: Cycles for a packet that handlers waited for their code.
     """
@@ -542,6 +583,7 @@ class HandlerMemory(TypedDict):
     accesses: float
     shared_accesses: float
     levels: list[MemoryLevel]
+    caches: list[DataCache]
     code_lines_filled: float
     fetch_wait_cycles: float
 
@@ -1128,6 +1170,18 @@ class Stage(TypedDict):
 
     stage: str
     ns: float
+
+
+class StaleLine(TypedDict):
+    """A line of a handler's source whose accesses would have met older bytes on the card.
+
+    Attributes:
+        line: The source line.
+        accesses: Number of its stale accesses.
+    """
+
+    line: str
+    accesses: int
 
 
 class StoppedValue(TypedDict):

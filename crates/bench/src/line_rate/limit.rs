@@ -7,6 +7,9 @@ use nicety::{Duration, Time};
 /// blur the ends of the measured interval.
 pub(super) const CLOSE: f64 = 0.99;
 
+/// The part that limits where handler processors would keep up if all accesses were hits.
+pub(super) const CACHE_MISSES: &str = "cache misses";
+
 /// Whether packets sent at these times were held up all along, in either half: what holds up a sender at the wire's rate
 /// now and then holds it up for ever.
 pub(super) fn held_up(sent: &[Time], interval: Duration) -> bool {
@@ -32,8 +35,11 @@ pub(super) struct Seen {
 }
 
 /// The bottleneck: a resource that is overloaded at line rate, and that was busy all the time at the rate achieved.
-/// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last.
-pub(super) fn limit(loads: &Loads, seen: Seen) -> Option<&'static str> {
+/// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last. `misses` is the
+/// part of their load that they wait for lines of data caches.
+pub(super) fn limit(loads: &Loads, misses: f64, seen: Seen) -> Option<&'static str> {
+    let processors =
+        if misses > 0.0 && loads.hpus - misses <= 1.0 { CACHE_MISSES } else { "handler processors" };
     let Seen { hpus_busy, held_up, buffer_full, fraction } = seen;
     let explains = |load: f64| load > 1.0 && load * fraction >= CLOSE;
     let others = [
@@ -47,12 +53,12 @@ pub(super) fn limit(loads: &Loads, seen: Seen) -> Option<&'static str> {
     let (name, most) = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
     match explains(most) {
         true => Some(name),
-        false if loads.hpus > 1.0 && hpus_busy => Some("handler processors"),
+        false if loads.hpus > 1.0 && hpus_busy => Some(processors),
         // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
         false if held_up && buffer_full => Some("packet buffer"),
         false if held_up || fraction < CLOSE => Some("waiting"),
         // The packet buffer hides for now that the processors are too few.
-        false if loads.hpus > 1.0 => Some("handler processors"),
+        false if loads.hpus > 1.0 => Some(processors),
         false => None,
     }
 }
@@ -64,7 +70,7 @@ mod tests {
     #[test]
     fn the_limit_is_named() {
         let of = |loads: &Loads, hpus_busy, buffer_full, fraction| {
-            limit(loads, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
+            limit(loads, 0.0, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
         };
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
         assert_eq!(of(&idle, false, true, 1.0), None);
@@ -91,6 +97,23 @@ mod tests {
         // The processors' load is the wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
         assert_eq!(of(&bus, true, true, 0.5), Some("bus to host"));
+    }
+
+    #[test]
+    fn cache_misses_limit_where_processors_would_keep_up_without_them() {
+        let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let of =
+            |misses, memory_bank| limit(&Loads { hpus: 2.0, memory_bank, ..Loads::default() }, misses, seen);
+        assert_eq!(of(0.0, 0.5), Some("handler processors"));
+        assert_eq!(of(0.9, 0.5), Some("handler processors"));
+        assert_eq!(of(1.0, 0.5), Some("cache misses"));
+        // They wait for a bank that has too much to do.
+        assert_eq!(of(1.0, 2.0), Some("memory bank"));
+        let few = Loads { hpus: 0.9, ..Loads::default() };
+        assert_eq!(
+            limit(&few, 0.5, Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }),
+            None
+        );
     }
 
     #[test]

@@ -4,7 +4,8 @@ use super::request::Messages;
 use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
-use nicety_nic::spin::{Busy, HandlerStatistics, LevelUse, WaitedWord};
+use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, LevelUse, WaitedWord};
+use nicety_types::Frequency;
 
 /// The packets that come to a card.
 #[derive(Clone, Copy)]
@@ -54,6 +55,8 @@ pub(super) struct Load {
     /// Bytes of a packet on the link.
     pub(super) wire_bytes: u64,
     pub(super) hpus: u64,
+    /// Their clock.
+    pub(super) clock: Frequency,
     pub(super) buffer_packets: u64,
     /// The delay of a credit back to the sender.
     pub(super) credit: Duration,
@@ -71,6 +74,8 @@ pub(super) struct Load {
     pub(super) ideal_cycles: &'static str,
     /// The levels of memory that processors share, and the handlers' accesses, over the whole run.
     pub(super) levels: Vec<LevelUse>,
+    /// The data caches before levels, over the whole run.
+    pub(super) caches: Vec<CacheUse>,
     pub(super) statistics: HandlerStatistics,
     /// Lines that its instruction caches were filled with over the whole run.
     pub(super) code_lines: u64,
@@ -89,6 +94,7 @@ impl Load {
             interval,
             wire_bytes: packet_bytes + link.header,
             hpus: hpu.cores as u64,
+            clock: hpu.clock,
             buffer_packets: u64::from(link.buffer),
             credit: link.latency,
             busy: card.busy(),
@@ -98,6 +104,7 @@ impl Load {
             ideal: hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
             ideal_cycles: if hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
             levels: processors.memory_levels(),
+            caches: processors.data_caches(),
             statistics: processors.handler_statistics(),
             code_lines: processors.code_lines_filled(),
             refused_commands: processors.refused_commands(),
@@ -122,6 +129,11 @@ impl Load {
     /// The load of the busiest bank of a level.
     pub(super) fn bank(&self, level: &LevelUse) -> f64 {
         self.share(level.busiest_busy)
+    }
+
+    /// The load of all processors with waits for a level's lines.
+    pub(super) fn misses(&self, cache: &CacheUse) -> f64 {
+        self.share(self.clock.cycles(cache.counters.waited)) / self.hpus as f64
     }
 }
 

@@ -1,7 +1,7 @@
 //! The memory of handlers in the results of a line-rate check: its levels, and the lines that wait for banks.
 
 use super::load::Load;
-use nicety_nic::spin::LevelUse;
+use nicety_nic::spin::{CacheUse, LevelUse, WaitingLine};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,6 +41,51 @@ pub struct LevelRow {
     pub lines: Vec<WaitingLineRow>,
 }
 
+/// A line of a handler's source whose accesses would have met older bytes on the card.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "StaleLine")]
+pub struct StaleLineRow {
+    /// The source line.
+    pub line: String,
+    /// Number of its stale accesses.
+    pub accesses: u64,
+}
+
+/// The data caches before a level of memory, over the whole run. Accesses are hits, misses or passed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DataCache")]
+pub struct CacheRow {
+    /// The level behind them, as the card's spec names it.
+    pub level: String,
+    /// Accesses for a packet.
+    pub accesses: f64,
+    /// Loads and stores for a packet that found their lines.
+    pub hits: f64,
+    /// Those that did not.
+    pub misses: f64,
+    /// Atomic operations for a packet, which go past the caches.
+    pub passed: f64,
+    /// Misses over loads and stores; none without any.
+    pub miss_rate: Option<f64>,
+    /// Lines for a packet that were written to memory, since they made room or an atomic operation came.
+    pub written_back: f64,
+    /// Lines for a packet that another cache had changed, and handed over.
+    pub handed_over: f64,
+    /// Accesses for a packet for which other caches gave their lines up.
+    pub invalidated: f64,
+    /// Cycles for a packet that loads and stores took longer than hits.
+    pub waited_cycles: f64,
+    /// The part of the time of all processors that this is at line rate.
+    pub load: f64,
+    /// The source lines that waited most; the first few.
+    pub lines: Vec<WaitingLineRow>,
+    /// Accesses of the whole run to words that another cache had changed, where nothing keeps caches coherent: handlers have
+    /// seen the newest bytes all the same, and would not on the card.
+    pub stale_accesses: u64,
+    /// The source lines with the most of them; the first few.
+    pub stale_lines: Vec<StaleLineRow>,
+}
+
 /// The memory of handlers, over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "HandlerMemory")]
@@ -56,6 +101,8 @@ pub struct MemoryRow {
     pub shared_accesses: f64,
     /// Levels in which they do.
     pub levels: Vec<LevelRow>,
+    /// Levels behind data caches.
+    pub caches: Vec<CacheRow>,
     /// Lines for a packet that instruction caches were filled with.
     pub code_lines_filled: f64,
     /// Cycles for a packet that handlers waited for their code.
@@ -65,13 +112,16 @@ pub struct MemoryRow {
 pub(super) fn memory_row(load: &Load) -> MemoryRow {
     let packets = load.packets() as f64;
     let each = |count: u64| count as f64 / packets;
-    let level_row = |level: &LevelUse| {
-        let busy_ps = level.busiest_busy.ps() as f64 / packets;
-        let lines = level.lines.iter().map(|line| WaitingLineRow {
+    let lines = |lines: &[WaitingLine]| {
+        let row = |line: &WaitingLine| WaitingLineRow {
             line: line.place.clone(),
             waits: line.waits,
             waited_cycles: each(line.cycles),
-        });
+        };
+        lines.iter().map(row).collect()
+    };
+    let level_row = |level: &LevelUse| {
+        let busy_ps = level.busiest_busy.ps() as f64 / packets;
         LevelRow {
             level: level.level.to_owned(),
             accesses: each(level.accesses),
@@ -81,7 +131,29 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
             busiest_waited_cycles: each(level.busiest_waited_cycles),
             load: load.bank(level),
             most_packets_per_s: 1e12 / busy_ps.max(1.0),
-            lines: lines.collect(),
+            lines: lines(&level.lines),
+        }
+    };
+    let cache_row = |cache: &CacheUse| {
+        let counts = &cache.counters;
+        let looked = counts.hits + counts.misses;
+        let stale =
+            |(line, accesses): &(String, u64)| StaleLineRow { line: line.clone(), accesses: *accesses };
+        CacheRow {
+            level: cache.level.to_owned(),
+            accesses: each(counts.accesses),
+            hits: each(counts.hits),
+            misses: each(counts.misses),
+            passed: each(counts.passed),
+            miss_rate: (looked > 0).then(|| counts.misses as f64 / looked as f64),
+            written_back: each(counts.written_back),
+            handed_over: each(counts.handed_over),
+            invalidated: each(counts.invalidated),
+            waited_cycles: each(counts.waited),
+            load: load.misses(cache),
+            lines: lines(&cache.lines),
+            stale_accesses: counts.stale,
+            stale_lines: cache.stale_lines.iter().map(stale).collect(),
         }
     };
     MemoryRow {
@@ -90,6 +162,7 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
         accesses: each(load.statistics.accesses),
         shared_accesses: each(load.statistics.shared_accesses),
         levels: load.levels.iter().map(level_row).collect(),
+        caches: load.caches.iter().map(cache_row).collect(),
         code_lines_filled: each(load.code_lines),
         fetch_wait_cycles: each(load.statistics.fetch_waits),
     }

@@ -156,8 +156,9 @@ pub struct Row {
     /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
-    /// host`, `lock` (a word that one handler at a time holds), `memory bank` or `host`, whose rings are full. If none is
-    /// overloaded, `packet buffer` where the sender waits for credits, or `waiting` where handlers wait for one another.
+    /// host`, `lock` (a word that one handler at a time holds), `memory bank`, `host`, whose rings are full, or `cache misses`
+    /// where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer` where
+    /// the sender waits for credits, or `waiting` where handlers wait for one another.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
@@ -309,7 +310,8 @@ impl Measured {
             buffer_full: !parked && (places * fraction >= CLOSE || loads.hpus <= 1.0),
             fraction,
         };
-        let limited_by = limit(&loads, seen);
+        let misses: f64 = load.caches.iter().map(|cache| load.misses(cache)).sum();
+        let limited_by = limit(&loads, misses, seen);
         let handlers = self.handlers.clone();
         let payload = handlers.iter().find(|row| row.handler == "payload");
         let row = Row {

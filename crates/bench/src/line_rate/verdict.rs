@@ -1,5 +1,6 @@
 //! The verdict of a line-rate check: yes, barely or no; and the headroom of each part of the card.
 
+use super::limit::CACHE_MISSES;
 use super::row::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,10 +27,11 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
-    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank` or
-    /// `packet buffer`.
+    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank`, `cache
+    /// misses` (the part of the processors' time that they wait for lines) or `packet buffer`.
     pub part: &'static str,
-    /// Which one, where there are several: the word of a lock with the line that acquires it, or a memory's bank.
+    /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, or
+    /// the level behind the caches.
     pub name: Option<String>,
     /// Its load: the part of its capacity that packets at the line rate need.
     pub load: f64,
@@ -62,6 +64,8 @@ pub(super) fn parts(row: &Row, places: Option<f64>) -> Vec<PartRow> {
     }));
     let busiest = row.memory.levels.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     parts.extend(busiest.map(|level| PartRow::new("memory bank", Some(level.busiest.clone()), level.load)));
+    let most = row.memory.caches.iter().max_by(|a, b| a.load.total_cmp(&b.load));
+    parts.extend(most.map(|cache| PartRow::new(CACHE_MISSES, Some(cache.level.clone()), cache.load)));
     parts.extend(places.map(|load| PartRow::new("packet buffer", None, load)));
     parts.sort_by(|a, b| b.load.total_cmp(&a.load));
     parts

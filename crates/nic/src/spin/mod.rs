@@ -43,7 +43,9 @@ pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::commands::printf::Printed;
 pub use handlers::contention::WaitedWord;
-pub use handlers::levels::{LevelUse, WaitingLine};
+pub use handlers::memory::cached::{CacheCounts, CacheUse};
+pub use handlers::memory::levels::LevelUse;
+pub use handlers::memory::waits::WaitingLine;
 pub(crate) use handlers::run::frames::{Fate as FrameFate, Frame, FrameLimits};
 pub use handlers::run::frames::{Frames, load_frame_handler};
 pub use host::CallError;
@@ -56,7 +58,7 @@ pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use receive::intake::Unusable;
 pub use spec::pspin_map;
 pub(crate) use spec::read_hpu;
-pub use spec::{CommandsSpec, HpuSpec, Scheduling, SpinSpec};
+pub use spec::{CommandsSpec, DataCacheSpec, HpuSpec, Scheduling, SpinSpec};
 pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec, PacketsSpec, Piece};
 pub use transmit::generate::{Generated, Target};
 pub use watch::Watch;
@@ -67,7 +69,7 @@ use crate::programs::{FailureKind, Log, ProgramFailure, RefusedCommand};
 use deposit::reply::Atomics;
 use handlers::contention::Contention;
 use handlers::hpus::Hpus;
-use handlers::levels::Levels;
+use handlers::memory::levels::Levels;
 use handlers::packets::Scheduler;
 use handlers::refusals::Refusals;
 use host::messages::Messages;
@@ -180,6 +182,11 @@ impl Processors {
     /// What each level of memory has done at which handlers wait for one another.
     pub fn memory_levels(&self) -> Vec<LevelUse> {
         self.levels.list()
+    }
+
+    /// What the data caches have done, by the level behind them.
+    pub fn data_caches(&self) -> Vec<CacheUse> {
+        self.levels.list_caches()
     }
 
     /// Commands of handlers that this card has refused, in the order of their first refusals.

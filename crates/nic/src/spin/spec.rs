@@ -1,6 +1,8 @@
 //! The spec of a Portals 4 card with packet handlers.
 
 mod commands;
+mod data_cache;
+mod divisor;
 mod memory;
 mod overlap;
 mod packets;
@@ -8,6 +10,7 @@ pub mod pspin_map;
 mod timings;
 
 pub use commands::CommandsSpec;
+pub use data_cache::DataCacheSpec;
 pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
 pub use packets::PacketsSpec;
 pub(in crate::spin) use timings::{Timings, own_cycles};

@@ -10,7 +10,7 @@
 //! | a core as handlers written for PsPIN see it | `pspin` |
 //! | handler processors, their threads and their queue | `hpus` |
 //! | a running handler and its memory | `running.rs` |
-//! | the levels of memory, and their banks | `levels.rs` |
+//! | the levels of memory, their banks, and the caches before them | `memory` |
 //! | words of memory that processors share | `shared.rs` |
 //! | commands of handlers: DMA, puts, output | `commands` |
 //! | a handler's result, and what follows from it | `outcome.rs` |
@@ -22,7 +22,7 @@ pub(super) mod commands;
 pub(super) mod contention;
 pub(super) mod fate;
 pub(super) mod hpus;
-pub(super) mod levels;
+pub(super) mod memory;
 mod outcome;
 pub(super) mod packets;
 mod pspin;

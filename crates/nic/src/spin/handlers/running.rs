@@ -120,6 +120,11 @@ impl Running {
         self.issued.as_ref().expect("only handlers written for PsPIN have a command unit")
     }
 
+    /// The card's cycle at which its next instruction begins.
+    pub(in crate::spin) fn cycle(&self) -> u64 {
+        self.thread.state.borrow().context.time()
+    }
+
     pub(in crate::spin) fn application(&self) -> &Rc<Application> {
         self.attachment.application()
     }

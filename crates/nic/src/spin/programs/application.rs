@@ -34,6 +34,15 @@ pub struct HandlerStatistics {
     /// Cycles for which they waited for their code, where the card has an instruction cache.
     #[serde(rename = "handler_fetch_wait_cycles")]
     pub fetch_waits: u64,
+    /// Loads and stores that found their lines, where the card has data caches.
+    #[serde(rename = "handler_cache_hits")]
+    pub cache_hits: u64,
+    /// Those that did not.
+    #[serde(rename = "handler_cache_misses")]
+    pub cache_misses: u64,
+    /// Cycles that loads and stores took longer than hits.
+    #[serde(rename = "handler_cache_wait_cycles")]
+    pub cache_waits: u64,
     /// Failed runs: stopped, or with an error or an invalid return code.
     #[serde(rename = "handlers_failed")]
     pub failed: u64,
@@ -50,6 +59,9 @@ impl Sum for HandlerStatistics {
             shared_accesses: a.shared_accesses + b.shared_accesses,
             memory_waits: a.memory_waits + b.memory_waits,
             fetch_waits: a.fetch_waits + b.fetch_waits,
+            cache_hits: a.cache_hits + b.cache_hits,
+            cache_misses: a.cache_misses + b.cache_misses,
+            cache_waits: a.cache_waits + b.cache_waits,
             failed: a.failed + b.failed,
         })
     }

@@ -1,5 +1,7 @@
 //! The memory system of the handler processors: where each piece of a handler's memory lies, and the timing there.
 
+use crate::spin::spec::data_cache::{self, DataCacheSpec};
+use crate::spin::spec::divisor::divisor_near;
 use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
 use nicety_spec::{Reader, Section};
 
@@ -78,6 +80,8 @@ pub struct LevelSpec {
     pub banks: BankTiming,
     /// Cycles that an access to another cluster's takes longer.
     pub remote: u32,
+    /// Whether loads and stores look for their lines in the data caches.
+    pub cached: bool,
 }
 
 /// The memory system of the handler processors.
@@ -91,6 +95,8 @@ pub struct MemorySpec {
     pub levels: [Option<LevelSpec>; 5],
     /// The instruction caches; without them fetching takes no time.
     pub instructions: Option<InstructionCacheSpec>,
+    /// The data caches, of levels that are cached.
+    pub cache: Option<DataCacheSpec>,
 }
 
 /// The instruction caches.
@@ -120,9 +126,19 @@ impl MemorySpec {
         self.level(level).is_some_and(|level| level.contended)
     }
 
+    /// Whether a level is behind data caches.
+    pub fn cached(&self, level: Level) -> bool {
+        self.level(level).is_some_and(|level| level.cached)
+    }
+
+    /// Whether accesses to a level take place in the order of their cycles: those before decide what one takes.
+    pub fn in_order(&self, level: Level) -> bool {
+        self.contended(level) || self.cached(level)
+    }
+
     /// Whether cores meet in any level.
     pub fn is_shared(&self) -> bool {
-        Level::ALL.into_iter().any(|level| self.contended(level))
+        Level::ALL.into_iter().any(|level| self.in_order(level))
     }
 
     /// The pieces that cost what `hpu.cycles` says.
@@ -142,8 +158,9 @@ pub(super) struct Around {
     pub(super) overlaps: bool,
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "contended",
+    "cached",
     "banks",
     "interleave",
     "width",
@@ -204,7 +221,10 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
         }
     });
     let instructions = read_instructions(&s.section("instructions"));
-    let spec = MemorySpec { cluster: cluster as usize, places, levels, instructions };
+    let (costs, section) = (&around.costs, if around.overlaps { "hpu.overlap" } else { "hpu.cycles" });
+    let cache = data_cache::read(&s.section("cache"), costs, section);
+    let spec = MemorySpec { cluster: cluster as usize, places, levels, instructions, cache };
+    check_cached(&s, &spec, around);
     check(&s, &spec, around);
     spec
 }
@@ -263,9 +283,11 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
     let store = latency("store", of(costs.store), costs.store, "cycles of a store that waits for nothing");
     if level == Level::Core {
         let atomic = latency("atomic", load.max(of(costs.atomic)), costs.atomic, ATOMIC);
-        return LevelSpec { contended: false, banks: BankTiming::one_bank(load, store, atomic), remote: 0 };
+        let banks = BankTiming::one_bank(load, store, atomic);
+        return LevelSpec { contended: false, banks, remote: 0, cached: false };
     }
     let contended = s.flag_or("contended", true, "accesses wait for one another");
+    let cached = s.flag_or("cached", false, "loads and stores look for their lines in [memory.cache] before");
     let banks = s.count_or("banks", 1..=4096, 1, "banks of it") as u32;
     let interleave = s.size_or("interleave", 1..=1 << 20, "4 B", "consecutive bytes in one bank") as u32;
     let width = s.size_or("width", 1..=4096, "4 B", "bytes that a bank moves in an occupancy") as u32;
@@ -329,7 +351,53 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
         queue,
         ..BankTiming::one_bank(load, store, atomic)
     };
-    LevelSpec { contended, banks: timing, remote }
+    LevelSpec { contended, banks: timing, remote, cached }
+}
+
+/// Errors between data caches and the levels behind them.
+fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
+    let cached: Vec<Level> = Level::ALL.into_iter().filter(|level| spec.cached(*level)).collect();
+    let section = s.section("cache");
+    let Some(cache) = spec.cache else {
+        // What is there and wrong has been refused.
+        if let Some(level) = cached.first().filter(|_| !data_cache::is_there(&section)) {
+            s.section(level.name()).refuse(
+                "cached",
+                "there are no data caches",
+                "write memory.cache.size and other keys of [memory.cache], or leave it out",
+            );
+        }
+        return;
+    };
+    if cached.is_empty() {
+        let used =
+            [Level::L1, Level::L2, Level::Device].into_iter().find(|level| spec.level(*level).is_some());
+        let level = used.unwrap_or(Level::L2).name();
+        let lies = if used.is_some() { String::new() } else { format!("memory.state = \"{level}\" and ") };
+        section.refuse(
+            "size",
+            "no level is behind the data caches",
+            &format!("write for example {lies}memory.{level}.cached = true, or leave out [memory.cache]"),
+        );
+    }
+    let clusters = (around.cores / spec.cluster.max(1)).max(1) as u64;
+    for level in cached {
+        let memories = if level == Level::L1 { clusters } else { 1 };
+        let (memory, line) = (u64::from(around.memory), u64::from(cache.shape.line));
+        if !memory.is_multiple_of(memories * line) {
+            let all = if memories > 1 { format!("{memories} clusters of ") } else { String::new() };
+            section.refuse(
+                "line",
+                &format!(
+                    "hpu.memory has {memory} bytes, which do not divide into {all}lines of {line} bytes"
+                ),
+                &format!(
+                    "write a shorter line, or hpu.memory = \"{} B\"",
+                    memory.next_multiple_of(memories * line)
+                ),
+            );
+        }
+    }
 }
 
 /// Errors between keys: memories that do not divide into banks, and cores that share a level and cannot be ordered.
@@ -367,7 +435,7 @@ fn check(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
     // Accesses of a cycle take place two picoseconds after one another, by the number of their core.
     let period = 1_000_000_000_000 / around.clock_hz.max(1);
     if spec.is_shared() && 2 * (around.cores as u64 + 2) > period {
-        let used = Piece::ALL.into_iter().find(|piece| spec.contended(spec.place(*piece)));
+        let used = Piece::ALL.into_iter().find(|piece| spec.in_order(spec.place(*piece)));
         s.refuse(
             used.unwrap_or(Piece::State).key(),
             &format!(
@@ -376,32 +444,7 @@ fn check(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
                 around.clock_hz as f64 / 1e9,
                 (period / 2).saturating_sub(2)
             ),
-            "write fewer hpu.cores, or contended = false in the level",
+            "write fewer hpu.cores, or contended = false in the level, and no data caches",
         );
-    }
-}
-
-/// The divisor of `n` nearest to `wanted`.
-fn divisor_near(n: u64, wanted: u64) -> u64 {
-    let divides = |d: &u64| *d > 0 && n.is_multiple_of(*d);
-    let below = (1..=wanted.min(n)).rev().find(divides);
-    let above = (wanted..=n.min(2 * wanted)).find(divides);
-    match (below, above) {
-        (Some(below), Some(above)) if above - wanted < wanted - below => above,
-        (Some(below), _) => below,
-        (None, above) => above.unwrap_or(1),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_divisor() {
-        for (n, wanted, found) in [(16, 3, 2), (16, 7, 8), (1 << 20, 5, 4), (7, 5, 7), (1, 9, 1), (12, 4, 4)]
-        {
-            assert_eq!(divisor_near(n, wanted), found, "{n} by {wanted}");
-        }
     }
 }

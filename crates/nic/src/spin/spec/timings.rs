@@ -44,7 +44,7 @@ impl Timings {
         let clusters = hpu.memories.cluster < hpu.cores;
         let timing = |level: Level, farther: bool| match hpu.memories.level(level) {
             None => Timing::Plain,
-            Some(level) if level.contended => Timing::InTurn,
+            Some(level) if level.contended || level.cached => Timing::InTurn,
             Some(LevelSpec { banks, remote, .. }) => {
                 let farther = if farther { *remote } else { 0 };
                 let more = |kind| {

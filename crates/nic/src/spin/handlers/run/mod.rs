@@ -7,7 +7,7 @@ use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::{Thread, ThreadState};
-use crate::spin::handlers::levels::PROGRAM_BITS;
+use crate::spin::handlers::memory::reach::PROGRAM_BITS;
 use crate::spin::handlers::outcome::{Ended, returned};
 use crate::spin::handlers::pspin::command_unit::Issued;
 use crate::spin::handlers::pspin::hardware::Bytes;
@@ -251,6 +251,7 @@ impl Processors {
         entry: u32,
         arguments: [u32; 3],
     ) -> Ended {
+        self.levels.begins(running);
         let spec = &self.hpu;
         let attachment = running.attachment.clone();
         let (program, application) = (&attachment.program, attachment.application());

@@ -1,41 +1,25 @@
 //! The memory system: the levels in which handlers' memory lies, and the banks at which cores wait for one another.
 //!
 //! Cores come to a contended level in the order of cycles, and within a cycle in the order of their numbers: on a card
-//! with such a level all cores run on one clock, and the cycles of core n begin 2 n ps after its edges.
+//! with such a level all cores run on one clock, and the cycles of core n begin 2 n ps after its edges. Levels behind data
+//! caches are contended in the same sense, since earlier accesses decide what a later one finds.
 
 use crate::spin::Processors;
 use crate::spin::handlers::hpus::edges::Edges;
-use crate::spin::handlers::refusals::place;
+use crate::spin::handlers::memory::cached::{Behind, CacheUse, Cached};
+use crate::spin::handlers::memory::reach::{PROGRAM_BITS, Reach};
+use crate::spin::handlers::memory::waits::{WaitingLine, Waits};
 use crate::spin::handlers::running::{ARGUMENTS, Running};
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map;
-use crate::spin::spec::{HpuSpec, Level, LevelSpec, MemorySpec, Piece, Timings, own_cycles};
+use crate::spin::spec::{HpuSpec, Level, MemorySpec, Piece, Timings, own_cycles};
 use nicety_hpu::{AccessKind, Banks, Cache, OrderPoint, Served};
 use nicety_types::{Duration, Time};
-use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Between the cycles of one core and those of the next, in picoseconds.
 const SKEW: u64 = 2;
-
-/// Most places in the code whose waits are told apart, and lines in a report.
-const PLACES: usize = 1024;
-const LINES: usize = 8;
-
-/// Bits of an address in a program: no program is longer than 16 MiB.
-pub(in crate::spin) const PROGRAM_BITS: u32 = 24;
-
-/// Cycles that cores have waited at one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingLine {
-    /// The source line.
-    pub place: String,
-    /// Accesses of it that waited.
-    pub waits: u64,
-    /// Cycles that they waited, in all.
-    pub cycles: u64,
-}
 
 /// What a contended level has done in a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,17 +40,6 @@ pub struct LevelUse {
     pub busiest_waited_cycles: u64,
     /// The lines that waited most, for any bank of the level; the first few.
     pub lines: Vec<WaitingLine>,
-}
-
-/// Where an access goes.
-struct Reach<'s> {
-    piece: Piece,
-    level: Level,
-    spec: &'s LevelSpec,
-    /// Which memory of the level: that of a cluster.
-    memory: usize,
-    offset: u64,
-    remote: bool,
 }
 
 /// A contended level.
@@ -91,8 +64,10 @@ pub(in crate::spin) struct Levels {
     contended: RefCell<[Contended; 5]>,
     /// Instruction caches, of clusters or of cores, where there are any.
     pub(in crate::spin) caches: RefCell<Vec<Cache>>,
-    /// Waits by level, program and pc.
-    waits: RefCell<FxHashMap<(Level, usize, u32), WaitingLine>>,
+    /// The data caches, where there are any.
+    data_caches: Option<RefCell<Cached>>,
+    /// Waits for banks.
+    waits: RefCell<Waits>,
 }
 
 impl Levels {
@@ -103,6 +78,7 @@ impl Levels {
             shared: memories.is_shared(),
             contended: RefCell::default(),
             caches: RefCell::new(caches(spec)),
+            data_caches: Cached::new(spec).map(RefCell::new),
             waits: RefCell::default(),
             spec: spec.clone(),
             packet,
@@ -214,62 +190,91 @@ impl Levels {
         Some(Reach { piece, level, spec, memory, offset, remote: level == Level::L1 && memory != cluster })
     }
 
-    /// An access of a core in its turn. Returns the cycles that it takes, if it is to a level with a timing of its own.
-    fn access(&self, running: &mut Running, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64 {
-        let Reach { level, spec, remote, .. } = *at;
-        let remote = if remote { u64::from(spec.remote) } else { 0 };
-        if !spec.contended {
-            return u64::from(spec.banks.latency(kind)) + remote;
+    /// An access of a core in its turn. Returns the cycles that it takes, if it is to a level with a timing of its own. Loads
+    /// and stores of a cached level look for their lines before, unless it `passes` the caches.
+    fn access(
+        &self,
+        running: &mut Running,
+        at: &Reach<'_>,
+        bytes: u32,
+        kind: AccessKind,
+        passes: bool,
+    ) -> u64 {
+        match &self.data_caches {
+            Some(caches) if at.spec.cached => {
+                let contended = at.spec.contended;
+                running.shared_accesses += u64::from(contended);
+                if contended {
+                    self.contended.borrow_mut()[at.level as usize].accesses += 1;
+                }
+                caches.borrow_mut().access(self, running, at, bytes, kind, passes)
+            }
+            _ if at.spec.contended => {
+                running.shared_accesses += 1;
+                self.contended.borrow_mut()[at.level as usize].accesses += 1;
+                self.access_memory(running, at, bytes, kind)
+            }
+            _ => self.access_memory(running, at, bytes, kind),
         }
-        let served = {
-            let contended = &mut self.contended.borrow_mut()[level as usize];
-            let served = self.serve(contended, at, Levels::cycle(running), bytes, kind);
-            contended.accesses += 1;
-            contended.waited += served.waited;
-            served
-        };
-        running.shared_accesses += 1;
-        running.memory_waits += served.waited;
-        if served.waited > 0 {
-            self.waited(running, level, served.waited);
+    }
+
+    fn with_banks<R>(&self, level: Level, memory: usize, act: impl FnOnce(&mut Banks) -> R) -> R {
+        let contended = &mut self.contended.borrow_mut()[level as usize];
+        act(&mut self.banks(contended, level)[memory])
+    }
+
+    /// A handler has waited for banks of a level.
+    fn has_waited(&self, running: &mut Running, level: Level, cycles: u64) {
+        if cycles > 0 {
+            self.contended.borrow_mut()[level as usize].waited += cycles;
+            running.memory_waits += cycles;
+            self.waits.borrow_mut().count(running, level, cycles);
         }
-        served.cycles + remote
     }
 
     /// The card's cycle at which the handler's next instruction begins.
     fn cycle(running: &Running) -> u64 {
-        running.thread.state.borrow().context.time()
+        running.cycle()
     }
 
     /// An access to a contended level.
     fn serve(
         &self,
-        Contended { banks, .. }: &mut Contended,
+        contended: &mut Contended,
         at: &Reach<'_>,
         cycle: u64,
         bytes: u32,
         kind: AccessKind,
     ) -> Served {
-        if banks.is_empty() {
-            let clusters = self.hpu().cores / self.memories().cluster;
-            let memories = if at.level == Level::L1 { clusters } else { 1 };
-            banks.resize_with(memories, || Banks::new(at.spec.banks));
-        }
-        banks[at.memory].access(cycle, at.offset, bytes, kind)
+        self.banks(contended, at.level)[at.memory].access(cycle, at.offset, bytes, kind)
     }
 
-    fn waited(&self, running: &Running, level: Level, cycles: u64) {
-        let image = &running.attachment.program.handlers.image;
-        let pc = running.thread.state.borrow().context.pc();
-        let key = (level, Arc::as_ptr(image) as usize, pc);
-        let mut waits = self.waits.borrow_mut();
-        if waits.len() >= PLACES && !waits.contains_key(&key) {
-            return;
+    /// The banks of a contended level, by cluster.
+    fn banks<'b>(&self, Contended { banks, .. }: &'b mut Contended, level: Level) -> &'b mut [Banks] {
+        if banks.is_empty() {
+            let clusters = self.hpu().cores / self.memories().cluster;
+            let memories = if level == Level::L1 { clusters } else { 1 };
+            let timing = self.memories().level(level).expect("it is in use").banks;
+            banks.resize_with(memories, || Banks::new(timing));
         }
-        let new = || WaitingLine { place: place(image, pc), waits: 0, cycles: 0 };
-        let line = waits.entry(key).or_insert_with(new);
-        line.waits += 1;
-        line.cycles += cycles;
+        banks
+    }
+
+    /// A handler begins. Its packet and its arguments, which the card has written, are in no cache.
+    pub(in crate::spin) fn begins(&self, running: &Running) {
+        let Some(caches) = &self.data_caches else { return };
+        let pieces = [(map::PACKET, running.memory.bytes()), (map::ARGUMENTS, ARGUMENTS as u64)];
+        for (address, bytes) in pieces {
+            let reach = self.reach(&running.attachment, running.thread.core, address);
+            if let Some(reach) = reach.filter(|reach| reach.spec.cached) {
+                caches.borrow_mut().forget(running, &reach, bytes);
+            }
+        }
+    }
+
+    /// What data caches have done so far, by level.
+    pub(in crate::spin) fn list_caches(&self) -> Vec<CacheUse> {
+        self.data_caches.as_ref().map_or_else(Vec::new, |caches| caches.borrow().list())
     }
 
     /// What each contended level has done so far.
@@ -315,23 +320,8 @@ impl Levels {
             busiest_accesses: busiest.accesses,
             busiest_busy: clock.cycles(busiest.busy),
             busiest_waited_cycles: busiest.waited,
-            lines: self.lines(level),
+            lines: self.waits.borrow().lines(level),
         }
-    }
-
-    /// The lines that have waited most for a level.
-    fn lines(&self, level: Level) -> Vec<WaitingLine> {
-        let mut by_line: FxHashMap<String, WaitingLine> = FxHashMap::default();
-        for (_, line) in self.waits.borrow().iter().filter(|((of, ..), _)| *of == level) {
-            let new = || WaitingLine { waits: 0, cycles: 0, place: line.place.clone() };
-            let sum = by_line.entry(line.place.clone()).or_insert_with(new);
-            sum.waits += line.waits;
-            sum.cycles += line.cycles;
-        }
-        let mut lines: Vec<_> = by_line.into_values().collect();
-        lines.sort_by(|a, b| b.cycles.cmp(&a.cycles).then_with(|| a.place.cmp(&b.place)));
-        lines.truncate(LINES);
-        lines
     }
 }
 
@@ -340,6 +330,34 @@ fn caches(hpu: &HpuSpec) -> Vec<Cache> {
     let Some(spec) = hpu.memories.instructions else { return Vec::new() };
     let number = if spec.of_core { hpu.cores } else { hpu.cores / hpu.memories.cluster };
     vec![Cache::new(spec.shape); number]
+}
+
+impl Behind for Levels {
+    fn access_memory(&self, running: &mut Running, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64 {
+        if !at.spec.contended {
+            return u64::from(at.spec.banks.latency(kind)) + at.farther();
+        }
+        let served = {
+            let contended = &mut self.contended.borrow_mut()[at.level as usize];
+            self.serve(contended, at, Levels::cycle(running), bytes, kind)
+        };
+        self.has_waited(running, at.level, served.waited);
+        served.cycles + at.farther()
+    }
+
+    fn fetch_line(&self, running: &mut Running, at: &Reach<'_>, offset: u64, line: u32) -> u64 {
+        let cycle = Levels::cycle(running);
+        let served = self.with_banks(at.level, at.memory, |banks| banks.fetch_line(cycle, offset, line));
+        self.has_waited(running, at.level, served.waited);
+        served.cycles + at.farther()
+    }
+
+    fn write_line(&self, cycle: u64, (level, memory): (Level, usize), offset: u64, line: u32) {
+        if !self.memories().contended(level) {
+            return;
+        }
+        self.with_banks(level, memory, |banks| banks.write_line(cycle, offset, line));
+    }
 }
 
 impl Processors {
@@ -360,7 +378,8 @@ impl Processors {
         let reach = self.levels.reach(&running.attachment, running.thread.core, address);
         // The slice itself adds the latency of other pieces.
         let Some(reach) = reach.filter(|reach| self.levels.timings.waits(reach.piece)) else { return 0 };
-        let cycles = self.levels.access(running, &reach, bytes, kind);
+        let passes = matches!(point, OrderPoint::Atomic { .. });
+        let cycles = self.levels.access(running, &reach, bytes, kind, passes);
         cycles - u64::from(own_cycles(&self.hpu.core.costs, kind))
     }
 
@@ -369,6 +388,6 @@ impl Processors {
     pub(in crate::spin) fn command_in_turn(&self, running: &mut Running, address: u32) -> u64 {
         running.atomic_commands += 1;
         let reach = self.levels.reach(&running.attachment, running.thread.core, address);
-        reach.map_or(0, |reach| self.levels.access(running, &reach, 8, AccessKind::Atomic))
+        reach.map_or(0, |reach| self.levels.access(running, &reach, 8, AccessKind::Atomic, true))
     }
 }

@@ -1,0 +1,59 @@
+//! The lines of handlers' sources that wait for memory.
+
+use crate::spin::handlers::refusals::place;
+use crate::spin::handlers::running::Running;
+use crate::spin::spec::Level;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Most places in the code whose waits are told apart, and lines in a report.
+const PLACES: usize = 1024;
+const LINES: usize = 8;
+
+/// Cycles that cores have waited at one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingLine {
+    /// The source line.
+    pub place: String,
+    /// Accesses of it that waited.
+    pub waits: u64,
+    /// Cycles that they waited, in all.
+    pub cycles: u64,
+}
+
+/// Waits by level, program and pc.
+#[derive(Default)]
+pub(super) struct Waits(FxHashMap<(Level, usize, u32), WaitingLine>);
+
+impl Waits {
+    /// A handler has waited so many cycles at its next instruction.
+    pub(super) fn count(&mut self, running: &Running, level: Level, cycles: u64) {
+        let image = &running.attachment.program.handlers.image;
+        let pc = running.thread.state.borrow().context.pc();
+        let key = (level, Arc::as_ptr(image) as usize, pc);
+        if self.0.len() >= PLACES && !self.0.contains_key(&key) {
+            return;
+        }
+        let new = || WaitingLine { place: place(image, pc), waits: 0, cycles: 0 };
+        let line = self.0.entry(key).or_insert_with(new);
+        line.waits += 1;
+        line.cycles += cycles;
+    }
+
+    /// The lines that have waited most for a level.
+    pub(super) fn lines(&self, level: Level) -> Vec<WaitingLine> {
+        let mut by_line: FxHashMap<String, WaitingLine> = FxHashMap::default();
+        for (_, line) in self.0.iter().filter(|((of, ..), _)| *of == level) {
+            let new = || WaitingLine { waits: 0, cycles: 0, place: line.place.clone() };
+            let sum = by_line.entry(line.place.clone()).or_insert_with(new);
+            sum.waits += line.waits;
+            sum.cycles += line.cycles;
+        }
+        let mut lines: Vec<_> = by_line.into_values().collect();
+        lines.sort_by(|a, b| {
+            (b.cycles, b.waits).cmp(&(a.cycles, a.waits)).then_with(|| a.place.cmp(&b.place))
+        });
+        lines.truncate(LINES);
+        lines
+    }
+}

@@ -1,0 +1,151 @@
+//! The data caches of the handler processors: `[memory.cache]`.
+
+use crate::spin::spec::divisor::divisor_near;
+use nicety_hpu::{AccessKind, CacheShape, Coherence, CycleCosts, Writes};
+use nicety_spec::Section;
+
+/// The data caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataCacheSpec {
+    /// The shape of each.
+    pub shape: CacheShape,
+    /// Whether each core has one of its own; otherwise each cluster has.
+    pub of_core: bool,
+    /// Cycles of a load that finds its line.
+    pub load: u32,
+    /// Cycles of a store that does.
+    pub store: u32,
+    /// How they store.
+    pub writes: Writes,
+    /// What keeps them coherent.
+    pub coherence: Coherence,
+    /// Cycles that an access takes longer for which other caches give their lines up.
+    pub invalidate: u32,
+    /// Cycles until an owner has handed its line over.
+    pub transfer: u32,
+}
+
+impl DataCacheSpec {
+    /// Cycles of an access that finds its line.
+    pub const fn latency(&self, kind: AccessKind) -> u32 {
+        if matches!(kind, AccessKind::Load) { self.load } else { self.store }
+    }
+}
+
+const KEYS: [&str; 10] =
+    ["size", "ways", "line", "of", "load", "store", "writes", "coherence", "invalidate", "transfer"];
+
+/// The largest latencies that are worth a cache's model.
+const MOST: u64 = 100_000;
+
+/// Whether there is `[memory.cache]`.
+pub(super) fn is_there(s: &Section<'_>) -> bool {
+    KEYS.iter().any(|key| s.has(key))
+}
+
+/// Reads `[memory.cache]`, if it is there. `costs` are those of instructions that do not wait for memory, which are in `section`.
+pub(super) fn read(s: &Section<'_>, costs: &CycleCosts, section: &str) -> Option<DataCacheSpec> {
+    if !is_there(s) {
+        return None;
+    }
+    let bytes = s.size("size", 16..=16 << 20, "bytes of a data cache") as u32;
+    let ways = s.count_or("ways", 1..=1024, 1, "places that a line may have") as u32;
+    let line = s.size_or("line", 4..=4096, "64 B", "bytes of a line") as u32;
+    let of_core =
+        s.choice_or("of", &["core", "cluster"], "core", "who has a data cache of its own") == "core";
+    let latency = |key, least: u16, doc| {
+        let cycles = s.count_or(key, 1..=MOST, least.max(1).into(), doc) as u32;
+        if cycles < least.into() {
+            s.refuse(
+                key,
+                &format!(
+                    "an instruction that does not wait for memory takes {least} cycles ({section}.{key})"
+                ),
+                &format!("write {least} or more, or lower {section}.{key}"),
+            );
+        }
+        cycles.max(least.into())
+    };
+    let load = latency("load", costs.load, "cycles of a load that finds its line");
+    let store = latency("store", costs.store, "cycles of a store that finds its line");
+    let writes = match s.choice_or("writes", &["back", "through"], "back", "when memory has what is stored") {
+        "through" => Writes::Through,
+        _ => Writes::Back,
+    };
+    let coherence =
+        match s.choice_or("coherence", &["ownership", "none"], "ownership", "what keeps caches coherent") {
+            "none" => Coherence::None,
+            _ => Coherence::Ownership,
+        };
+    let (invalidate, transfer) = prices(s, writes, coherence);
+    if !s.has("size") {
+        // It has no default.
+        return None;
+    }
+    let shape = shape(s, bytes, ways, line)?;
+    Some(DataCacheSpec { shape, of_core, load, store, writes, coherence, invalidate, transfer })
+}
+
+fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
+    if !line.is_power_of_two() {
+        let near = (line.next_power_of_two() / 2).max(4);
+        s.refuse("line", "a line is a power of two", &format!("write for example \"{near} B\""));
+        return None;
+    }
+    let set = u64::from(ways) * u64::from(line);
+    if !u64::from(bytes).is_multiple_of(set) {
+        let lines = u64::from(bytes / line).max(1);
+        s.refuse(
+            "ways",
+            &format!("{bytes} bytes do not divide into sets of {ways} lines of {line} bytes"),
+            &format!("write for example {}", divisor_near(lines, ways.into())),
+        );
+        return None;
+    }
+    let shape = CacheShape { bytes, ways, line };
+    let sets = u64::from(shape.sets());
+    if !sets.is_power_of_two() {
+        let [below, above] = [sets.next_power_of_two() / 2, sets.next_power_of_two()].map(|sets| sets * set);
+        s.refuse(
+            "size",
+            &format!(
+                "{bytes} bytes are {sets} sets of {ways} lines of {line} bytes, and bits of the address choose the set: a \
+                 power of two"
+            ),
+            &format!("write for example \"{below} B\" or \"{above} B\""),
+        );
+        return None;
+    }
+    Some(shape)
+}
+
+/// The prices of ownership, which has no default.
+fn prices(s: &Section<'_>, writes: Writes, coherence: Coherence) -> (u32, u32) {
+    if coherence == Coherence::None {
+        if let Some(key) = ["invalidate", "transfer"].into_iter().find(|key| s.has(key)) {
+            // It is one of the section's keys all the same.
+            s.count(key, 0..=MOST, "");
+            s.refuse(
+                key,
+                "without coherence no cache has to do with another one's lines",
+                "leave it out, or write coherence = \"ownership\"",
+            );
+        }
+        return (0, 0);
+    }
+    let doc = "cycles that an access takes longer for which other caches give their lines up";
+    let invalidate = s.count("invalidate", 0..=MOST, doc) as u32;
+    let doc = "cycles until a cache has a line that another one has changed";
+    if writes == Writes::Through {
+        if s.has("transfer") {
+            s.count("transfer", 0..=MOST, doc);
+            s.refuse(
+                "transfer",
+                "caches that write through have no line that memory does not have",
+                "leave it out, or write writes = \"back\"",
+            );
+        }
+        return (invalidate, 0);
+    }
+    (invalidate, s.count("transfer", 0..=MOST, doc) as u32)
+}

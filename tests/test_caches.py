@@ -1,0 +1,156 @@
+"""Data caches of handler processors in a line-rate check: hits, misses, the verdict that names them, stale accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import nicety as package
+from nicety.bench.line_rate import line_rate_text
+from nicety.shared.types import LineRateReport
+
+WALK = """#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    volatile uint32_t *words = state;
+    for (int i = 0; i < LINES; i++) {
+        (void)words[16 * i]; /* first */
+        (void)words[16 * i + 1];
+    }
+    return SUCCESS;
+}
+"""
+COUNT = """#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    volatile uint32_t *words = state;
+    words[0]++; /* plain */
+    __atomic_fetch_add(&words[32], 1, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+"""
+LEVEL = ["memory.state=l2", "memory.l2.load=40", "memory.l2.banks=16", "memory.l2.cached=true"]
+CACHE = ["memory.cache.size=1 KiB", "memory.cache.ways=4", "memory.cache.load=2"]
+PRICES = ["memory.cache.invalidate=30", "memory.cache.transfer=50"]
+
+
+def check(folder: Path, text: str, *overrides: str, lines: int = 8, nic: str = "spin-discrete") -> LineRateReport:
+    source = folder / "walk.c"
+    source.write_text(text)
+    return package.check_line_rate(
+        package.Handlers(source, defines=[f"LINES={lines}"]),
+        nics=[nic],
+        packet_sizes=[64],
+        messages=8,
+        state_bytes=4096,
+        overrides=[*LEVEL, *CACHE, *overrides],
+    )
+
+
+def words(report: LineRateReport) -> str:
+    return " ".join(line.removeprefix("# ") for line in line_rate_text(report).splitlines())
+
+
+def line_of(text: str, mark: str) -> int:
+    return 1 + next(at for at, line in enumerate(text.splitlines()) if mark in line)
+
+
+def test_what_fits_is_fetched_once(tmp_path: Path) -> None:
+    report = check(tmp_path, WALK, "hpu.cores=2", *PRICES)
+    (row,) = report["rows"]
+    (cache,) = row["memory"]["caches"]
+    packets = 8 * 64 + 1024
+    # Each of two caches fetches 8 lines, and 16 words are loaded of them for each packet.
+    assert cache["misses"] * packets == pytest.approx(2 * 8)
+    assert (cache["level"], cache["accesses"], cache["passed"]) == ("l2", 16, 0)
+    assert cache["hits"] + cache["misses"] == pytest.approx(16)
+    assert cache["miss_rate"] == pytest.approx(cache["misses"] / 16)
+    assert cache["written_back"] == cache["handed_over"] == cache["invalidated"] == cache["stale_accesses"] == 0
+    assert row["memory"]["shared_accesses"] == row["memory"]["accesses"] == 16
+    assert "of 16.0 accesses of a packet to l2, 16.0 hit the data caches, 0.0 miss (0.1%)" in words(report)
+
+
+def test_cache_misses_are_what_limits(tmp_path: Path) -> None:
+    # 32 lines of 64 bytes are twice what there is room for: each line is gone when its turn comes again.
+    report = check(tmp_path, WALK, "hpu.cores=64", *PRICES, lines=32)
+    (row,) = report["rows"]
+    (cache,) = row["memory"]["caches"]
+    assert (cache["hits"], cache["misses"]) == (32, 32)
+    # A line takes 40 cycles, if no bank is in the way.
+    assert cache["waited_cycles"] >= 32 * 40
+    assert cache["waited_cycles"] == pytest.approx(32 * 40 + row["memory"]["levels"][0]["waited_cycles"])
+    (first,) = cache["lines"]
+    assert first["line"] == f"walk.c:{line_of(WALK, 'first')}"
+    assert cache["load"] == pytest.approx(cache["waited_cycles"] * 0.4 / (64 * 6.7))
+    assert {"part": "cache misses", "name": "l2"}.items() <= row["parts"][1].items() | row["parts"][2].items()
+    slow = check(tmp_path, WALK, "hpu.cores=64", "memory.l2.contended=false", *PRICES, lines=32)
+    (row,) = slow["rows"]
+    assert (row["verdict"], row["limited_by"], row["limiting_part"]) == ("no", "cache misses", "cache misses")
+    assert row["memory"]["levels"] == []
+    assert "no: what limits is cache misses of l2; the card" in words(slow)
+    assert "wait 1280.0 cycles for lines of data caches; with hits alone the processors would keep up" in words(slow)
+    # They do with a cache in which there is room.
+    (large,) = check(tmp_path, WALK, "hpu.cores=64", "memory.cache.size=2 KiB", *PRICES, lines=32)["rows"]
+    assert large["sustains_line_rate"]
+
+
+def test_ownership_costs_what_others_do(tmp_path: Path) -> None:
+    (row,) = check(tmp_path, COUNT, "hpu.cores=4", *PRICES)["rows"]
+    (cache,) = row["memory"]["caches"]
+    # A load and a store of one word, and an atomic operation; the line is handed over from core to core.
+    assert cache["hits"] + cache["misses"] + cache["passed"] == pytest.approx(cache["accesses"])
+    assert (cache["accesses"], cache["passed"]) == (3, 1)
+    assert 0.5 < cache["handed_over"] <= 2
+    assert cache["stale_accesses"] == 0
+
+
+def test_stale_accesses_are_named_with_their_lines(tmp_path: Path) -> None:
+    report = check(tmp_path, COUNT, "hpu.cores=4", "memory.cache.coherence=none")
+    (cache,) = report["rows"][0]["memory"]["caches"]
+    assert cache["stale_accesses"] > 100
+    # What is added atomically is in memory alone.
+    (line,) = cache["stale_lines"]
+    assert line == {"line": f"walk.c:{line_of(COUNT, 'plain')}", "accesses": cache["stale_accesses"]}
+    assert "Nothing keeps the caches coherent" in words(report)
+    assert f"{cache['stale_accesses']} at walk.c:{line_of(COUNT, 'plain')}" in words(report)
+    (alone,) = check(tmp_path, COUNT, "hpu.cores=1", "memory.cache.coherence=none")["rows"]
+    assert alone["memory"]["caches"][0]["stale_accesses"] == 0
+
+
+def test_sensitivity_moves_what_is_assumed_of_caches(tmp_path: Path) -> None:
+    def section(name: str, **keys: str) -> str:
+        assumed = 'kind = "assumed", source = "a test"'
+        return f"[{name}]\n" + "".join(f"{key} = {{ value = {value}, {assumed} }}\n" for key, value in keys.items())
+
+    spec = tmp_path / "cached.toml"
+    spec.write_text(
+        'extends = "spin-discrete"\nname = "cached"\n'
+        + section("memory", state='"l2"')
+        + section("memory.l2", load="40", cached="true", contended="false")
+        + section("memory.cache", size='"1 KiB"', ways="4", load="2", invalidate="30", transfer="50")
+    )
+    source = tmp_path / "walk.c"
+    source.write_text(WALK)
+    report = package.check_line_rate(
+        package.Handlers(source, defines=["LINES=32"]),
+        nics=[str(spec)],
+        packet_sizes=[64],
+        messages=2,
+        state_bytes=4096,
+        overrides=["hpu.cores=64"],
+        sensitivity=True,
+    )
+    (row,) = report["rows"]
+    values = {value["key"]: value for value in row["sensitivity"]["values"]}
+    size = values["memory.cache.size"]["doubled"]
+    assert size is not None
+    assert (row["verdict"], size["value"], size["verdict"]) == ("no", "2 KiB", "yes")
+    assert values["memory.l2.load"]["halved"] is not None
+
+
+def test_caches_that_cannot_be_are_refused(nicety: Callable, tmp_path: Path) -> None:
+    with pytest.raises(package.InputError, match="1024 bytes do not divide into sets of 3 lines of 64 bytes"):
+        check(tmp_path, WALK, "memory.cache.ways=3", *PRICES)
+    result = nicety("bench", "handlers", "walk.c", "--nic", "spin-discrete", "--set", "memory.cache.size=1 KiB")
+    assert result.status == 2
+    assert "memory.cache" in result.stderr
