@@ -28,7 +28,7 @@ impl Written {
         let by = by.map_or(NOBODY, |cache| cache as u64);
         let reached = reached.unwrap_or(NEVER);
         // Uses are counted from one on, so that this is not zero.
-        Written(std::num::NonZeroU64::new(reached << CACHE_BITS | by).expect("a use has a number"))
+        Written(std::num::NonZeroU64::new((reached << CACHE_BITS) | by).expect("a use has a number"))
     }
 
     const fn by(self, cache: usize) -> bool {

@@ -83,9 +83,9 @@ mod place {
 
     /// The first byte of a memory of a level.
     pub(super) fn base(at: &Reach<'_>, program: Option<u32>) -> u64 {
-        let base = (at.level as u64) << LEVEL | (at.memory as u64) << MEMORY;
+        let base = ((at.level as u64) << LEVEL) | ((at.memory as u64) << MEMORY);
         match program {
-            Some(number) => base | 1 << CONSTANTS | u64::from(number) * PROGRAM,
+            Some(number) => base | (1 << CONSTANTS) | (u64::from(number) * PROGRAM),
             None => base,
         }
     }
