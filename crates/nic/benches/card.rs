@@ -105,7 +105,8 @@ fn main() {
     }
     let banked = ["memory.state=l1", "memory.l1.banks=64"];
     let cached = |coherence: &[&'static str]| {
-        let cache = ["memory.l1.cached=true", "memory.cache.size=4 KiB", "memory.cache.ways=4"];
+        // Each processor's words are a line of their own.
+        let cache = ["memory.l1.cached=true", "memory.cache.size=4 KiB", "memory.cache.line=8 B"];
         [&banked, &cache[..], coherence].concat()
     };
     let owned = cached(&["memory.cache.invalidate=10", "memory.cache.transfer=20"]);

@@ -633,9 +633,10 @@ class LineRateRow(TypedDict):
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`, `lock` (a word that one handler at a time holds), `memory bank` or `host`, whose rings
-            are full. If none is overloaded, `packet buffer` where the sender waits for credits, or `waiting` where
-            handlers wait for one another.
+            card`, `bus to host`, `lock` (a word that one handler at a time holds), `memory bank`, `host`, whose rings
+            are full, or `cache misses` where handler processors would keep up without their waits for lines. If none is
+            overloaded, `packet buffer` where the sender waits for credits, or `waiting` where handlers wait for one
+            another.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
