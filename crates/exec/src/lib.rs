@@ -11,7 +11,8 @@
 //! - `cpu.rs`: where they run;
 //! - `turns.rs`: which of them runs, and when time goes on;
 //! - `rank.rs`: the calls of a process, carried out by a host and its card;
-//! - `portals`: those of them that are of Portals 4.
+//! - `portals`: those of them that are of Portals 4;
+//! - `schedule.rs`: what processes did, as a schedule.
 
 #[cfg(target_os = "linux")]
 mod cpu;
@@ -29,6 +30,8 @@ mod portals;
 mod protocol;
 #[cfg(target_os = "linux")]
 mod rank;
+#[cfg(target_os = "linux")]
+mod schedule;
 #[cfg(target_os = "linux")]
 mod turns;
 

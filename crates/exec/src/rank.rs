@@ -4,6 +4,7 @@ use crate::memory;
 use crate::pages::rank_or_any;
 use crate::portals::{Interface, op};
 use crate::protocol::{ANY, Call, Completion, MOST_COMPLETIONS, Receive, Send, done, flag};
+use crate::schedule::Log;
 use crate::turns::{Next, Turns};
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tags, Tasks, Time};
 use std::cell::{Cell, RefCell};
@@ -37,6 +38,8 @@ pub(crate) struct Counts {
 pub(crate) struct Program {
     host: Host,
     turns: Rc<Turns>,
+    /// What the processes do, if that is wanted.
+    log: Option<Rc<Log>>,
     rank: u32,
     poll: Duration,
     tasks: Tasks,
@@ -70,11 +73,12 @@ struct Many {
 }
 
 impl Program {
-    pub(crate) fn new(host: &Host, turns: &Rc<Turns>, poll: Duration) -> Rc<Program> {
+    pub(crate) fn new(host: &Host, turns: &Rc<Turns>, poll: Duration, log: Option<Rc<Log>>) -> Rc<Program> {
         turns.add(host);
         Rc::new(Program {
             host: host.clone(),
             turns: turns.clone(),
+            log,
             rank: host.rank(),
             poll,
             tasks: Tasks::new(host),
@@ -150,6 +154,9 @@ impl Program {
                 self.post_receive(receive).await?;
             }
             if owed > 0 {
+                if let Some(log) = &self.log {
+                    log.computes(self.rank, owed);
+                }
                 self.host.compute(Duration::from_ps(owed)).await;
                 owed = 0;
             }

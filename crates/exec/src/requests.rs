@@ -1,6 +1,9 @@
 //! What is asked, and what is reported, as JSON.
 
+use nicety::record::{Level, Recording};
 use nicety::{Environment, Error, VERSION};
+#[cfg(target_os = "linux")]
+use nicety_goal::file::Format;
 use nicety_goal::requests::{Manifest, Ns, OnCards};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +62,10 @@ pub struct Request {
     #[serde(default = "patience")]
     #[schemars(range(min = 1))]
     pub patience: u64,
+    /// A file for a schedule of what the program did, `.bin` for the binary format.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "FILE", "format" = "path"))]
+    pub goal: Option<String>,
     /// Whether what processes print goes to the standard error stream.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
@@ -108,6 +115,21 @@ pub struct Report {
     pub ranks: Vec<Rank>,
     /// When the last process closed the network.
     pub max_finish_ns: Ns,
+    /// What was written of what the program did, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Goal>,
+}
+
+/// A schedule of what a program did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecGoal")]
+pub struct Goal {
+    /// The file.
+    pub file: String,
+    /// Operations of all ranks.
+    pub operations: u64,
+    /// Messages that nobody had received at the end, and which are left out.
+    pub unreceived: u64,
 }
 
 /// What one process did.
@@ -154,25 +176,30 @@ pub fn schemas() -> Vec<(String, serde_json::Value)> {
     made
 }
 
-/// Runs a program.
+/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when.
 ///
 /// # Errors
 /// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
 /// other.
 #[cfg(not(target_os = "linux"))]
-pub fn run(_: &Request, _: &Environment<'_>) -> Result<Report, Error> {
+pub fn run(_: &Request, _: &Environment<'_>, _: Option<&dyn Fn(Recording)>) -> Result<Report, Error> {
     Err(Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
 }
 
-/// Runs a program.
+/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when.
 ///
 /// # Errors
 /// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
 /// other.
 #[cfg(target_os = "linux")]
-pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
+pub fn run(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: Option<&dyn Fn(Recording)>,
+) -> Result<Report, Error> {
     use crate::launch::{Processes, Program};
     use crate::pages::{Pages, Timing};
+    use crate::schedule::Log;
     use crate::turns::Turns;
     use std::rc::Rc;
 
@@ -195,6 +222,9 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let (nic, card) = &loaded[0];
     let mut config = request.cards.config(request.ranks, (nic, card), environment)?;
     config.breakdown = false;
+    if recorded.is_some() {
+        config.recording = Level::Everything;
+    }
     let manifest = request.cards.manifest(&loaded, config.topology, &[]);
     let mut cluster = nicety::Cluster::new(config)?;
     let pages = Pages::new(request.ranks, &timing)?;
@@ -206,10 +236,11 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         to_stderr: request.to_stderr,
     };
     let processes = Processes::start(&program, &pages)?;
+    let log = request.goal.as_ref().map(|_| Rc::new(Log::new(request.ranks)));
     let turns = Rc::new(Turns::new(pages, processes, request.patience, environment.interrupt.clone()));
     let programs: Vec<_> = (0..request.ranks)
         .map(|rank| {
-            let program = crate::rank::Program::new(cluster.host(rank), &turns, poll);
+            let program = crate::rank::Program::new(cluster.host(rank), &turns, poll, log.clone());
             let running = program.clone();
             cluster.program(rank, move |_| running.run());
             program
@@ -227,7 +258,14 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         }
     };
     turns.processes.stop(&turns.pages);
-    outcome.map_err(|error| turns.explain(error))?;
+    let run = outcome.map_err(|error| turns.explain(error))?;
+    if let Some(recorded) = recorded {
+        recorded(run.recording);
+    }
+    let goal = match (&request.goal, log) {
+        (Some(file), Some(log)) => Some(write(file, &log, environment)?),
+        _ => None,
+    };
     let counts: Vec<_> = programs.iter().map(|program| program.counts()).collect();
     let finish_ps = |finish: nicety::Time| Ns { ps: finish.ps() };
     Ok(Report {
@@ -249,7 +287,25 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
                 calls: own.calls,
             })
             .collect(),
+        goal,
     })
+}
+
+/// Writes the schedule of what a program did.
+#[cfg(target_os = "linux")]
+fn write(
+    file: &str,
+    log: &crate::schedule::Log,
+    environment: &Environment<'_>,
+) -> Result<Goal, Error> {
+    let written = log.finish().ok_or_else(|| {
+        Error::Program(format!("{file}: a rank did more than a schedule can have; run fewer iterations of the program"))
+    })?;
+    let path = Path::new(file);
+    let format = Format::of_name(path).unwrap_or(Format::Text);
+    nicety_goal::file::write(&written.schedule, path, format, environment.interrupt.as_deref())?;
+    let operations = written.schedule.ops().len() as u64;
+    Ok(Goal { file: file.to_owned(), operations, unreceived: written.unreceived })
 }
 
 #[cfg(target_os = "linux")]

@@ -32,7 +32,7 @@ fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
             "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#,
         client()
     );
-    run(&Request::from_json(&text).unwrap(), &Environment::default())
+    run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
 }
 
 const CARDS: [&str; 5] = ["spin-discrete", "qnix", "apenet-v5", "nfp-4000", "ethernet-100g"];
@@ -137,7 +137,7 @@ fn a_program_without_the_network_is_refused() {
         r#"{"program": ["/nowhere"], "nic": "qnix", "launcher": "none", "folder": "/tmp", "ranks": 0}"#,
     )
     .unwrap();
-    let error = run(&wrong, &Environment::default()).unwrap_err();
+    let error = run(&wrong, &Environment::default(), None).unwrap_err();
     assert_eq!(error, Error::Input("a program has 1 to 1024 processes, not 0".to_owned()));
 }
 

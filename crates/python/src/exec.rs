@@ -1,15 +1,21 @@
 //! Real programs on simulated hosts: JSON to JSON, as in `calls.rs`.
 
-use crate::calls::report;
+use crate::calls::measure;
 use crate::errors::guarded;
+use crate::tables::Recording;
+use nicety::Environment;
 use nicety_exec::Request;
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 
-/// Runs a program; Ctrl-C ends it, and all of its processes.
+/// Runs a program; Ctrl-C ends it, and all of its processes. With `record` it gives the run's recording as well.
 #[pyfunction]
-pub fn exec_run(py: Python<'_>, request: &str) -> PyResult<String> {
+pub fn exec_run(py: Python<'_>, request: &str, record: bool) -> PyResult<(String, Option<Recording>)> {
     let request = guarded(|| Request::from_json(request))?;
-    report(py, None, move |environment| nicety_exec::run(&request, environment))
+    let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
+        nicety_exec::run(&request, environment, recorded)
+    };
+    measure(py, BTreeMap::new(), None, record, Box::new(run))
 }
 
 /// Puts headers and library for programs with Portals into a folder: `include` and `lib`.

@@ -42,7 +42,11 @@ impl Kind {
 
     /// The name in tables.
     pub(in crate::spin) fn word(self) -> &'static str {
-        self.name().trim_end_matches(" handler")
+        match self {
+            Self::Header => "header",
+            Self::Payload => "payload",
+            Self::Completion => "completion",
+        }
     }
 }
 
