@@ -68,6 +68,8 @@ struct Posted {
 /// A buffer of a process for many messages.
 struct Many {
     receive: Receive,
+    /// Its operation of the schedule.
+    op: Option<u32>,
     used: Cell<u64>,
     waiting: Cell<usize>,
 }
@@ -154,9 +156,7 @@ impl Program {
                 self.post_receive(receive).await?;
             }
             if owed > 0 {
-                if let Some(log) = &self.log {
-                    log.computes(self.rank, owed);
-                }
+                self.logged(|log| log.computes(self.rank, owed));
                 self.host.compute(Duration::from_ps(owed)).await;
                 owed = 0;
             }
@@ -235,9 +235,15 @@ impl Program {
         text
     }
 
+    /// What a schedule of what the processes do is told, if there is one.
+    fn logged<T>(&self, tell: impl FnOnce(&Log) -> T) -> Option<T> {
+        self.log.as_deref().map(tell)
+    }
+
     fn take(&self, most: u64) -> Vec<Completion> {
         let mut done = self.done.borrow_mut();
         let count = done.len().min(most as usize).min(MOST_COMPLETIONS);
+        self.logged(|log| log.takes(self.rank, count));
         done.drain(..count).collect()
     }
 
@@ -250,7 +256,9 @@ impl Program {
         nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;
     }
 
-    fn complete(&self, completion: Completion) {
+    /// A completion is there for the process: of an operation of the schedule, if there is one.
+    fn complete(&self, completion: Completion, op: Option<u32>) {
+        self.logged(|log| log.completes(self.rank, op));
         self.done.borrow_mut().push_back(completion);
         self.turns.notify(self.rank);
     }
@@ -319,19 +327,21 @@ impl Program {
             counts.sends += 1;
             counts.bytes += send.bytes;
         }
+        let op = self.logged(|log| log.sends((self.rank, send.to as u32), tag, bytes.len() as u64));
         let own = self.clone();
         self.start(|host| async move {
             host.send(&part, send.to as u32, tag).await?;
             own.give_back(buffer);
             if send.flags & flag::COMPLETION != 0 && send.flags & flag::INJECT == 0 {
-                own.complete(Completion {
+                let completion = Completion {
                     context: send.context,
                     flags: if send.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 },
                     bytes: send.bytes,
                     tag: send.tag,
                     source: ANY,
                     ..Completion::default()
-                });
+                };
+                own.complete(completion, op);
             }
             Ok(())
         });
@@ -403,24 +413,28 @@ impl Program {
         let number = self.numbers.replace(self.numbers.get() + 1);
         let posted = Posted { receive, pending: pending.clone(), buffer: buffer.clone() };
         self.posted.borrow_mut().insert(number, posted);
+        let op = self.logged(|log| log.posts(self.rank));
         let own = self.clone();
         self.start(|host| async move {
-            let received = own.arrived(&host, pending).await?;
+            let received = own.arrived(&host, pending, op).await?;
             own.posted.borrow_mut().remove(&number);
             let place = (receive.address, receive.bytes);
             let completion = own.bring(received, &buffer, &receive, place)?;
             own.give_back(buffer);
             if receive.flags & flag::COMPLETION != 0 || completion.error != 0 {
-                own.complete(completion);
+                own.complete(completion, op);
             }
             Ok(())
         });
         Ok(0)
     }
 
-    /// Waits for the message of a receive.
-    async fn arrived(&self, host: &Host, pending: PendingRecv) -> Result<Received, Error> {
+    /// Waits for the message of a receive, which is this operation of the schedule.
+    async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
         let received = host.arrived(pending).await?;
+        if let (Some(log), Some(op)) = (&self.log, op) {
+            log.got((self.rank, op), (received.source, received.tag), received.length);
+        }
         if received.tag & HAS_DATA != 0 {
             self.turns.received((received.source, self.rank, received.tag));
         }
@@ -431,14 +445,15 @@ impl Program {
     async fn peek(self: &Rc<Self>, peek: Receive) -> Result<i64, Error> {
         let found = self.host.probe(rank_or_any(peek.from), Program::tags(&peek)).await?;
         let Some(found) = found else {
-            self.complete(Completion {
+            let none = Completion {
                 context: peek.context,
                 flags: done::RECV,
                 error: libc::ENOMSG,
                 tag: peek.tag,
                 source: ANY,
                 ..Completion::default()
-            });
+            };
+            self.complete(none, None);
             return Ok(0);
         };
         let head = if found.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
@@ -454,18 +469,20 @@ impl Program {
             completion.data = self.turns.data_of_first((found.source, self.rank, found.tag));
             completion.flags |= done::DATA;
         }
+        let mut op = None;
         if peek.flags & (flag::CLAIM | flag::DISCARD) != 0 {
             // It is the first one of its source and tag, so that this receive takes it.
             let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
             let (buffer, pending) = self.post(&self.host, &exactly, completion.bytes).await?;
-            let received = self.arrived(&self.host, pending).await?;
+            op = self.logged(|log| log.posts(self.rank));
+            let received = self.arrived(&self.host, pending, op).await?;
             if peek.flags & flag::DISCARD != 0 {
                 self.give_back(buffer);
             } else {
                 self.claimed.borrow_mut().insert(peek.context, (received, buffer));
             }
         }
-        self.complete(completion);
+        self.complete(completion, op);
         Ok(0)
     }
 
@@ -481,13 +498,14 @@ impl Program {
             (completion.error, completion.cut) = (0, 0);
         }
         self.give_back(buffer);
-        self.complete(completion);
+        self.complete(completion, None);
         Ok(0)
     }
 
     /// A buffer for many messages: receives of its own, one behind the other, whose messages are brought into it.
     fn receive_many(self: &Rc<Self>, receive: Receive) -> i64 {
-        let many = Rc::new(Many { receive, used: Cell::new(0), waiting: Cell::new(0) });
+        let op = self.logged(|log| log.posts_many(self.rank));
+        let many = Rc::new(Many { receive, op, used: Cell::new(0), waiting: Cell::new(0) });
         for _ in 0..AT_ONCE {
             many.waiting.set(many.waiting.get() + 1);
             let (own, many) = (self.clone(), many.clone());
@@ -497,11 +515,12 @@ impl Program {
     }
 
     async fn take_many(&self, host: &Host, many: &Many) -> Result<(), Error> {
-        let Many { receive, used, waiting } = many;
+        let Many { receive, op: posted, used, waiting } = many;
         let longest = LONGEST_OF_MANY.min(receive.bytes / AT_ONCE as u64);
         loop {
             let (buffer, pending) = self.post(host, receive, longest).await?;
-            let received = self.arrived(host, pending).await?;
+            let op = posted.and_then(|many| self.logged(|log| log.posts_behind(self.rank, many)));
+            let received = self.arrived(host, pending, op).await?;
             let left = receive.bytes - used.get();
             let mut completion =
                 self.bring(received, &buffer, receive, (receive.address + used.get(), left))?;
@@ -522,7 +541,7 @@ impl Program {
                     completion.flags |= done::USED_UP;
                 }
             }
-            self.complete(completion);
+            self.complete(completion, op);
             if is_full {
                 return Ok(());
             }
@@ -543,14 +562,15 @@ impl Program {
             return Ok(0);
         };
         self.give_back(buffer);
-        self.complete(Completion {
+        let given_up = Completion {
             context,
             flags: done::RECV,
             error: libc::ECANCELED,
             tag: receive.tag,
             source: ANY,
             ..Completion::default()
-        });
+        };
+        self.complete(given_up, None);
         Ok(0)
     }
 }

@@ -293,14 +293,17 @@ pub fn run(
 
 /// Writes the schedule of what a program did.
 #[cfg(target_os = "linux")]
-fn write(
-    file: &str,
-    log: &crate::schedule::Log,
-    environment: &Environment<'_>,
-) -> Result<Goal, Error> {
+fn write(file: &str, log: &crate::schedule::Log, environment: &Environment<'_>) -> Result<Goal, Error> {
     let written = log.finish().ok_or_else(|| {
-        Error::Program(format!("{file}: a rank did more than a schedule can have; run fewer iterations of the program"))
+        Error::Program(format!(
+            "{file}: a rank did more than a schedule can have; run fewer iterations of the program"
+        ))
     })?;
+    if written.schedule.ops().is_empty() {
+        return Err(Error::Program(format!(
+            "{file}: there is nothing to write; a schedule is of what a program does by MPI or libfabric, and not by Portals"
+        )));
+    }
     let path = Path::new(file);
     let format = Format::of_name(path).unwrap_or(Format::Text);
     nicety_goal::file::write(&written.schedule, path, format, environment.interrupt.as_deref())?;

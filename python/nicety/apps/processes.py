@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, Unpack, cast
 
 from nicety import _native
+from nicety.bench.measured import Scale
 from nicety.build.cache import cache_dir, make_dir
 from nicety.errors import InputError
 from nicety.shared.checks import Place, one_of, whole
@@ -36,6 +37,8 @@ def run_processes(
     ranks: int = 1,
     launcher: Launcher = "auto",
     to_stderr: bool = False,
+    trace: Place | None = None,
+    trace_scale: Scale = "ns",
     **given: Unpack[ExecOptions],
 ) -> ExecReport:
     """Run a program whose processes are the programs of simulated hosts.
@@ -46,6 +49,8 @@ def run_processes(
         launcher: `mpich` and `openmpi` are the `mpiexec` of each, `none` starts processes one by one, without MPI, and
             `auto` is what the `mpiexec` beside the program is, on the path, or beside Python.
         to_stderr: what processes print goes to stderr.
+        trace: a file for a timeline, to be opened with https://ui.perfetto.dev; `Run.trace` says what is in it.
+        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         given: as `ExecOptions` says.
 
     Raises:
@@ -70,7 +75,12 @@ def run_processes(
         to_stderr=to_stderr,
         folder=fspath(folder),
     )
-    report = json.loads(_native.exec_run(request))
+    done, recording = _native.exec_run(request, trace is not None)
+    if trace is not None and recording is not None:
+        from nicety.show.traces import write_trace
+
+        write_trace(recording, trace, scale=trace_scale)
+    report = json.loads(done)
     report["program"] = words
     return cast(ExecReport, report)
 

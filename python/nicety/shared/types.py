@@ -2480,6 +2480,20 @@ class ScheduleOptions(NetworkOptions, total=False):
     threads: Annotated[int | None, Option(default=1, least=1, most=1024)]
 
 
+class ExecGoal(TypedDict):
+    """A schedule of what a program did.
+
+    Attributes:
+        file: The file.
+        operations: Operations of all ranks.
+        unreceived: Messages that nobody had received at the end, and which are left out.
+    """
+
+    file: str
+    operations: int
+    unreceived: int
+
+
 class ExecRank(TypedDict):
     """What one process did.
 
@@ -2512,6 +2526,7 @@ class ExecReport(TypedDict):
         status: The status that the program, or what started it, ended with: of several the first that is not 0.
         ranks: The processes, by rank.
         max_finish_ns: When the last process closed the network.
+        goal: What was written of what the program did, if that was asked for.
     """
 
     version: str
@@ -2522,6 +2537,7 @@ class ExecReport(TypedDict):
     status: int
     ranks: list[ExecRank]
     max_finish_ns: float
+    goal: NotRequired[ExecGoal]
 
 
 class ExecOptions(NetworkOptions, total=False):
@@ -2531,6 +2547,7 @@ class ExecOptions(NetworkOptions, total=False):
         nic: The card of all hosts, by name or spec file.
         clock_cost: What it costs to read a clock.
         compute: What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
+        goal: A file for a schedule of what the program did, `.bin` for the binary format.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         patience: Looks at empty queues, by all processes and with nothing else between, after which they are taken to
             wait for each other.
@@ -2540,6 +2557,7 @@ class ExecOptions(NetworkOptions, total=False):
     nic: Required[Annotated[Place, Option(metavar="NIC")]]
     clock_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
     compute: Annotated[str | None, Option(default="none", metavar="none|measured|SCALE")]
+    goal: Annotated[Place | None, Option(metavar="FILE")]
     overrides: Annotated[Overrides | None, Option()]
     patience: Annotated[int | None, Option(default=100000, least=1)]
     poll_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]

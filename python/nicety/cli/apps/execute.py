@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
 from nicety.cli.arguments import command
-from nicety.cli.options import Arrow, Csv, Json
+from nicety.cli.options import Arrow, Csv, Json, TraceScale
 from nicety.shared.types import ExecOptions
 
 
@@ -22,6 +23,10 @@ def _exec(
     ] = "auto",
     csv: Csv = None,
     arrow: Arrow = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Write a timeline for ui.perfetto.dev.")
+    ] = None,
+    trace_scale: TraceScale = None,
     *,
     as_json: Json = False,
     **given: Any,
@@ -29,13 +34,23 @@ def _exec(
     """Run a real program, such as an MPI program, on simulated hosts: each of its processes is one."""
     from nicety.apps.processes import Launcher, processes_table, processes_text, run_processes
     from nicety.cli.files import Files
-    from nicety.cli.output import print_json
+    from nicety.cli.output import note, print_json, recording_notes
     from nicety.shared.files import write_whole
     from nicety.show.tables import csv_text, write_arrow
 
-    Files(csv=csv, arrow=arrow).check()
+    files = Files(csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
+    files.check()
     sys.stdout.flush()
-    report = run_processes(program, launcher=cast(Launcher, launcher), to_stderr=as_json, ranks=ranks, **given)
+    with recording_notes():
+        report = run_processes(
+            program,
+            launcher=cast(Launcher, launcher),
+            to_stderr=as_json,
+            ranks=ranks,
+            trace=files.trace,
+            trace_scale=files.scale,
+            **given,
+        )
     if csv is not None:
         write_whole(csv, csv_text(processes_table(report)).encode())
     if arrow is not None:
@@ -44,10 +59,12 @@ def _exec(
         print_json(report)
     else:
         sys.stdout.write(processes_text(report))
+    if "goal" in report and (unreceived := report["goal"]["unreceived"]):
+        note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
     if report["status"]:
         raise typer.Exit(report["status"])
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "exec", _exec, ExecOptions)
+    command(app, "exec", _exec, ExecOptions, captures=True)
