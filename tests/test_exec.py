@@ -215,3 +215,53 @@ def test_a_run_in_python(tmp_path: Path) -> None:
     with pytest.raises(nicety.InputError, match='compute "fast": it is none, measured, or a factor'):
         nicety.run_processes([sys.executable], nic="spin-discrete", compute="fast", launcher="none")
     assert not list(Path("/dev/shm").glob("*nicety*"))
+
+
+def test_what_a_program_did_is_a_schedule_a_timeline_and_a_capture(tmp_path: Path) -> None:
+    files = ["--goal", "ping.goal", "--trace", "ping.pftrace", "--capture", "ping.pcapng"]
+    made = report(tmp_path, PING, *files)
+    assert made["goal"]["file"] == "ping.goal"
+    assert made["goal"]["unreceived"] == 0
+    again = report(tmp_path, PING)
+    assert made["ranks"] == again["ranks"], "to watch a program does not change it"
+    on_card = nicety.run_schedule(tmp_path / "ping.goal", nic="spin-discrete")
+    assert on_card["messages"] == sum(rank["sends"] for rank in made["ranks"])
+    # What the schedule lacks are looks at queues, each of which takes 25 ns at most beyond what comes.
+    missing = made["max_finish_ns"] - on_card["max_finish_ns"]
+    assert 0 <= missing < 25 * max(rank["calls"] for rank in made["ranks"])
+    assert b"node 1" in (tmp_path / "ping.pftrace").read_bytes()
+    assert (tmp_path / "ping.pcapng").stat().st_size > 0
+
+
+def test_calculations_and_wildcards_are_in_a_schedule(tmp_path: Path) -> None:
+    program = """
+import time
+if rank == 0:
+    time.sleep(1e-3)
+    for _ in range(ranks - 1):
+        world.recv(source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG)
+else:
+    world.send(b"x" * 1000 * rank, 0, tag=rank)
+"""
+    made = report(tmp_path, program, "--goal", "any.goal", ranks=3)
+    text = (tmp_path / "any.goal").read_text()
+    assert "from -1" not in text
+    assert made["goal"]["operations"] > 0
+    sizes = [int(found) for found in re.findall(r"recv (\d+)b", text)]
+    assert sum(1 for size in sizes if size > 2000) == 1
+    assert nicety.run_schedule(tmp_path / "any.goal", nic="spin-discrete")["max_finish_ns"] > 1e6
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (["--goal", "missing/ping.goal"], "goal missing/ping.goal"),
+        (["--trace", "missing/ping.json"], "missing"),
+        (["--trace-scale", "ps"], "there is no timeline"),
+    ],
+)
+def test_files_that_cannot_be_written(tmp_path: Path, files: list[str], told: str) -> None:
+    status, _, err = run(tmp_path, PING, *files)
+    assert status == 2, err
+    assert told in err
+    assert "Traceback" not in err

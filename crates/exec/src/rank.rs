@@ -185,6 +185,7 @@ impl Program {
                 Call::Peek(peek) => self.peek(peek).await?,
                 Call::Cancel { context } => self.cancel(context).await?,
                 Call::Sleep { ps } => {
+                    self.logged(|log| log.computes(self.rank, ps));
                     self.host.pause(Duration::from_ps(ps)).await;
                     0
                 }

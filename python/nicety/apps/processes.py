@@ -17,6 +17,7 @@ from nicety.bench.measured import Scale
 from nicety.build.cache import cache_dir, make_dir
 from nicety.errors import InputError
 from nicety.shared.checks import Place, one_of, whole
+from nicety.shared.files import check_place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
 from nicety.shared.types import ExecOptions, ExecReport
@@ -63,6 +64,8 @@ def run_processes(
     ranks = whole(ranks, "ranks", _MOST_RANKS, 1)
     words = [fspath(word) for word in program]
     path = _program(words)
+    if (goal := given.get("goal")) is not None:
+        check_place(f"goal {fspath(goal)}", Path(goal))
     kind, mpiexec = _launcher(launcher, path, ranks)
     folder = make_dir(cache_dir() / "exec" / _native.version())
     request = request_text(
