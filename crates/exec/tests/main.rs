@@ -170,7 +170,7 @@ fn wild_arguments_of_portals_are_refused() {
                 "folder": "{folder}", "to_stderr": true}}"#,
             portals()
         );
-        let report = run(&Request::from_json(&text).unwrap(), &Environment::default());
+        let report = run(&Request::from_json(&text).unwrap(), &Environment::default(), None);
         assert_eq!(report.unwrap_or_else(|error| panic!("seed {seed}: {error}")).status, 0, "seed {seed}");
     }
 }
