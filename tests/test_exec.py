@@ -265,3 +265,21 @@ def test_files_that_cannot_be_written(tmp_path: Path, files: list[str], told: st
     assert status == 2, err
     assert told in err
     assert "Traceback" not in err
+
+
+def test_clocks_show_what_is_computed_between_them(tmp_path: Path) -> None:
+    program = """
+world.Barrier()
+start = MPI.Wtime()
+sum(range(2_000_000))
+print("spent", MPI.Wtime() - start)
+world.Barrier()
+"""
+    spent = {}
+    for compute in ("none", "measured", "0.001"):
+        status, out, err = run(tmp_path, program, "--compute", compute, ranks=1)
+        assert status == 0, err
+        spent[compute] = float(out.split("spent ")[1].split()[0])
+    assert spent["none"] == pytest.approx(25e-9, abs=1e-9)
+    assert spent["measured"] > 1e-3
+    assert 25e-9 < spent["0.001"] < spent["measured"] / 10

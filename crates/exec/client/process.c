@@ -156,17 +156,23 @@ static void wait_for_turn(void) {
     }
 }
 
+/* Counts the time that the calling thread has had a CPU since it was last asked for. */
+static void measure(void) {
+    if (!nicety_shared->measured)
+        return;
+    uint64_t now = thread_cpu_ns();
+    if (now > cpu_ns)
+        nicety_slot->spent_ps += (uint64_t)((double)(now - cpu_ns) * 1000.0 * nicety_shared->scale);
+    cpu_ns = now;
+}
+
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
     if (!nicety_attached())
         return -ENODEV;
     int error = errno;
     is_simulated = 1;
     pthread_mutex_lock(&calling);
-    if (nicety_shared->measured) {
-        uint64_t now = thread_cpu_ns();
-        if (now > cpu_ns)
-            nicety_slot->spent_ps += (uint64_t)((double)(now - cpu_ns) * 1000.0 * nicety_shared->scale);
-    }
+    measure();
     nicety_slot->call = call;
     nicety_slot->flags = flags;
     for (unsigned i = 0; i < count; i++)
@@ -203,6 +209,7 @@ uint64_t nicety_now_ps(void) {
 
 uint64_t nicety_clock_ps(void) {
     if (nicety_attached()) {
+        measure();
         nicety_slot->spent_ps += nicety_shared->clock_cost_ps;
         nicety_slot->clock_reads++;
     } else {
