@@ -142,7 +142,7 @@ fn frames_go_where_their_handler_says() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(12 * ProptestConfig::default().cases / 256))]
 
     // No frame is lost or doubled, however few places and cores there are; and the same frames give the same run.
     #[test]

@@ -47,7 +47,7 @@ def _cc(
         _print_flags(files, host=host)
         return
     if not files:
-        raise InputError("no source to compile; name at least one .c file")
+        raise InputError("no source to compile; name at least one, as in nicety cc FILE.c")
     if output is None:
         output = Path(files[0].name).with_suffix("" if host else ".elf")
     if any(output.absolute() == file.absolute() for file in files):
