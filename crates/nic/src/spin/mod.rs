@@ -69,7 +69,7 @@ use crate::programs::{FailureKind, Log, ProgramFailure, RefusedCommand};
 use deposit::reply::Atomics;
 use handlers::contention::Contention;
 use handlers::hpus::Hpus;
-use handlers::memory::levels::Levels;
+use handlers::memory::levels::Memories;
 use handlers::packets::Scheduler;
 use handlers::refusals::Refusals;
 use host::messages::Messages;
@@ -119,7 +119,7 @@ pub struct Processors {
     alarm: RefCell<Option<Arc<AtomicBool>>>,
     refusals: Refusals,
     contention: Contention,
-    levels: Levels,
+    levels: Memories,
     log: Log,
     printed: Cell<Printed>,
     recorder: Recorder,
@@ -138,7 +138,7 @@ impl Processors {
             alarm: RefCell::default(),
             refusals: Refusals::default(),
             contention: Contention::default(),
-            levels: Levels::new(&hpu, packet),
+            levels: Memories::new(&hpu, packet),
             log,
             printed: Cell::default(),
             recorder: recorder.clone(),

@@ -15,7 +15,8 @@ use crate::spin::programs::program::map;
 use crate::spin::spec::{HpuSpec, Level, MemorySpec, Piece, Timings, own_cycles};
 use nicety_hpu::{AccessKind, Banks, Cache, OrderPoint, Served};
 use nicety_types::{Duration, Time};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Between the cycles of one core and those of the next, in picoseconds.
@@ -70,8 +71,29 @@ pub(in crate::spin) struct Levels {
     waits: RefCell<Waits>,
 }
 
+/// The memories of a card's cores, made when they are first asked for: most nodes of a large cluster never run a handler.
+pub(in crate::spin) struct Memories {
+    spec: Arc<HpuSpec>,
+    packet: u64,
+    levels: OnceCell<Box<Levels>>,
+}
+
+impl Memories {
+    /// Packets have at most `packet` bytes.
+    pub(in crate::spin) fn new(spec: &Arc<HpuSpec>, packet: u64) -> Memories {
+        Memories { spec: spec.clone(), packet, levels: OnceCell::new() }
+    }
+}
+
+impl Deref for Memories {
+    type Target = Levels;
+    fn deref(&self) -> &Levels {
+        self.levels.get_or_init(|| Box::new(Levels::new(&self.spec, self.packet)))
+    }
+}
+
 impl Levels {
-    pub(in crate::spin) fn new(spec: &Arc<HpuSpec>, packet: u64) -> Levels {
+    fn new(spec: &Arc<HpuSpec>, packet: u64) -> Levels {
         let memories = &spec.memories;
         Levels {
             timings: Timings::of(spec),
