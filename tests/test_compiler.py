@@ -9,7 +9,7 @@ import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import platformdirs
@@ -411,6 +411,13 @@ def test_floats_and_bits_of_an_isa_reach_every_compiler() -> None:
     for kind in ("clang", "gcc"):
         flags = Toolchain(("cc",), kind, "a compiler").target_flags(isa)
         assert {"-march=rv32imafc_zicsr_zba_zbb_zbs", "-mabi=ilp32f"} <= set(flags)
+
+
+def test_misaligned_accesses_are_each_compilers_own_option() -> None:
+    flags = {kind: Toolchain(("cc",), kind, "").target_flags("rv32im_zicclsm") for kind in get_args(Kind)}
+    assert flags["zig"][-1] == "-mcpu=generic_rv32+m+unaligned_scalar_mem"
+    assert flags["clang"][1:] == ["-march=rv32im", "-mabi=ilp32", "-mno-strict-align"]
+    assert flags["gcc"] == ["-march=rv32im", "-mabi=ilp32", "-mno-strict-align"]
 
 
 def card(folder: Path, isa: str) -> str:

@@ -83,6 +83,62 @@ def test_a_datagram_whose_frame_grew_and_shrank_is_received(tmp_path: Path) -> N
     assert package.Cluster(2, "spin-100g").run(main).results[1] == b"12345678"
 
 
+# Reads and writes words at odd places, and compares checksums that are mended with those that are computed.
+WORDS = """
+    uint8_t bytes[21], other[21];
+    for (int i = 0; i < 21; i++) {
+        bytes[i] = (uint8_t)(i * 77 + 3);
+        other[i] = (uint8_t)(i * 31 + 200);
+    }
+    if (frame_load32(bytes + 1) != (bytes[1] | bytes[2] << 8 | bytes[3] << 16 | (uint32_t)bytes[4] << 24) ||
+        frame_load16(bytes + 3) != (bytes[3] | bytes[4] << 8))
+        return FRAME_FAIL;
+    frame_store32(bytes + 5, 0x11223344);
+    frame_store16(bytes + 9, 0x5566);
+    if (frame_get32(bytes + 5) != 0x44332211 || frame_get16(bytes + 9) != 0x6655)
+        return FRAME_FAIL;
+    for (uint32_t n = 0; n < 20; n++) {
+        const uint8_t first = bytes[n], last = other[n];
+        frame_swap(bytes + 1, other + 1, n);
+        frame_swap(bytes + 1, other + 1, n + 1);
+        if (bytes[n] != first || other[n] != last || bytes[n + 1] != (uint8_t)((n + 1) * 31 + 200))
+            return FRAME_FAIL;
+        frame_swap(bytes + n + 1, other + n + 1, 1);
+    }
+    uint16_t sum = 0x1234;
+    uint32_t gone = 0xfffe0001;
+    for (uint32_t come = 1; come; come *= 2) {
+        const uint16_t halves = frame_checksum(frame_checksum(sum, (uint16_t)gone, (uint16_t)come),
+                                               (uint16_t)(gone >> 16), (uint16_t)(come >> 16));
+        sum = frame_checksum32(sum, gone, come);
+        if (sum != halves)
+            return FRAME_FAIL;
+        gone = come * 7;
+    }
+    return FRAME_DROP;"""
+
+
+@pytest.mark.parametrize("misaligned", ["cost", "trap"])
+def test_words_of_frames_lie_anywhere(misaligned: str, nicety: Callable[..., Any], tmp_path: Path) -> None:
+    source = handler(tmp_path, WORDS)
+    done = nicety(
+        *("bench", "handlers", source, "--nic", "spin-100g", "--packet-sizes", "60", "--messages", "3", "--json"),
+        *("--set", f"hpu.misaligned={misaligned}"),
+    )
+    assert done.json()["rows"][0]["packet_fates"]["dropped"] == 3
+
+
+def test_words_are_loaded_whole_where_the_card_can(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    source = handler(tmp_path, "    return frame_load32(frame->data + 26) == 1 ? FRAME_HOST : FRAME_DROP;")
+    command = ("bench", "handlers", source, "--nic", "spin-100g", "--packet-sizes", "60", "--messages", "10", "--json")
+    whole, bytewise = (
+        nicety(*command, "--set", f"hpu.misaligned={how}").json()["rows"][0]["instructions_mean"]
+        for how in ("cost", "trap")
+    )
+    # Three more loads, three shifts and three ors.
+    assert bytewise - whole >= 9
+
+
 def test_a_tag_that_stays_makes_the_frame_longer(nicety: Callable[..., Any], tmp_path: Path) -> None:
     (row,) = nicety(
         *("bench", "handlers", VLAN, "--nic", "spin-100g", "--packet-sizes", "1000", "--messages", "100", "--json")

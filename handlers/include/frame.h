@@ -72,9 +72,36 @@ NICETY_INLINE void frame_put32(uint8_t *at, uint32_t value) {
     frame_put16(at + 2, (uint16_t)value);
 }
 
+/* Bytes of the frame that may be misaligned, in this core's order: for what is only compared, hashed or copied. */
+NICETY_INLINE uint16_t frame_load16(const uint8_t *at) {
+    uint16_t value;
+    __builtin_memcpy(&value, at, 2);
+    return value;
+}
+
+NICETY_INLINE uint32_t frame_load32(const uint8_t *at) {
+    uint32_t value;
+    __builtin_memcpy(&value, at, 4);
+    return value;
+}
+
+NICETY_INLINE void frame_store16(uint8_t *at, uint16_t value) {
+    __builtin_memcpy(at, &value, 2);
+}
+
+NICETY_INLINE void frame_store32(uint8_t *at, uint32_t value) {
+    __builtin_memcpy(at, &value, 4);
+}
+
 /* Swaps so many bytes at two places. */
 NICETY_INLINE void frame_swap(uint8_t *a, uint8_t *b, uint32_t bytes) {
-    for (uint32_t i = 0; i < bytes; i++) {
+    uint32_t i = 0;
+    for (; i + 4 <= bytes; i += 4) {
+        const uint32_t word = frame_load32(a + i);
+        frame_store32(a + i, frame_load32(b + i));
+        frame_store32(b + i, word);
+    }
+    for (; i < bytes; i++) {
         const uint8_t byte = a[i];
         a[i] = b[i];
         b[i] = byte;
@@ -84,6 +111,14 @@ NICETY_INLINE void frame_swap(uint8_t *a, uint8_t *b, uint32_t bytes) {
 /* A checksum of the Internet, from which a 16-bit word of the data went and to which another one came (RFC 1624, 3). */
 NICETY_INLINE uint16_t frame_checksum(uint16_t checksum, uint16_t gone, uint16_t come) {
     uint32_t sum = (uint16_t)~checksum + (uint32_t)(uint16_t)~gone + come;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+/* The same for 32 bits. The sum is the same in either order of bytes, if all three are in one (RFC 1071, 2). */
+NICETY_INLINE uint16_t frame_checksum32(uint16_t checksum, uint32_t gone, uint32_t come) {
+    uint32_t sum = (uint16_t)~checksum + (~gone & 0xffff) + (~gone >> 16) + (come & 0xffff) + (come >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
     return (uint16_t)~sum;

@@ -29,6 +29,9 @@ _ISA = re.compile(r"rv32(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
 
 _BITS = ("b", "zba", "zbb", "zbs")
 
+# The extension whose cores make misaligned accesses themselves.
+_UNALIGNED = "zicclsm"
+
 _COMMON = (
     "-std=gnu17",
     "-O2",
@@ -91,31 +94,33 @@ class Toolchain:
     environment: tuple[tuple[str, str], ...] = ()
 
     def target_flags(self, isa: str) -> list[str]:
-        """Options that choose the processor; misaligned access is never generated."""
+        """Options that choose the processor; misaligned access is generated for Zicclsm alone."""
         extensions = isa_extensions(isa)
+        unaligned = _UNALIGNED in extensions
+        # Compilers know it by options of their own.
+        extensions = [name for name in extensions if name != _UNALIGNED]
         if self.kind == "zig":
-            cpu = "+".join(["generic_rv32", *extensions])
+            cpu = "+".join(["generic_rv32", *extensions, *(["unaligned_scalar_mem"] if unaligned else [])])
             return ["-target", "riscv32-freestanding-none", f"-mcpu={cpu}"]
         letters = "".join(name for name in extensions if len(name) == 1)
         march = "_".join([f"rv32i{letters}", *(name for name in extensions if len(name) > 1)])
         # Floats pass in the registers that hold them. Handlers get none: what starts them knows integers alone.
         flags = [f"-march={march}", f"-mabi={'ilp32f' if 'f' in extensions else 'ilp32'}"]
         # clang aligns every access unless it is told that the processor need not.
-        return ["--target=riscv32-unknown-elf", *flags] if self.kind == "clang" else [*flags, "-mstrict-align"]
+        if unaligned:
+            flags.append("-mno-strict-align")
+        elif self.kind == "gcc":
+            flags.append("-mstrict-align")
+        return ["--target=riscv32-unknown-elf", *flags] if self.kind == "clang" else flags
 
     def compile_flags(self, isa: str, interface: Interface = "nicety") -> list[str]:
         """Options for compiling one source, include folders and macros apart."""
         if interface == "pspin":
-            return [*self._unaligned(self.compile_flags(isa)), "-O3"]
+            # Its packed structures are accessed by whole words.
+            return [*self.compile_flags(isa if _UNALIGNED in isa_extensions(isa) else f"{isa}_{_UNALIGNED}"), "-O3"]
         # zig leaves assertions out of whatever is optimised; whether they are in is the author's to say.
         own = ["-fno-sanitize=all", "-UNDEBUG"] if self.kind == "zig" else []
         return [*self.target_flags(isa), *_COMMON, *own]
-
-    def _unaligned(self, flags: list[str]) -> list[str]:
-        """Options as PsPIN's handlers are compiled: its packed structures are accessed by whole words."""
-        if self.kind == "zig":
-            return [f"{flag}+unaligned_scalar_mem" if flag.startswith("-mcpu=") else flag for flag in flags]
-        return [*(flag for flag in flags if flag != "-mstrict-align"), "-mno-strict-align"]
 
     def link_flags(self, isa: str, layout: Path) -> list[str]:
         """Options for linking objects at the addresses that `layout` gives."""

@@ -20,7 +20,7 @@ use crate::sections::{NodeSpec, read_node};
 use crate::sections::{read_costs, read_isa, read_misaligned};
 use nicety_fabric::{LinkSpec, RouterSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
-use nicety_hpu::{Core, Isa};
+use nicety_hpu::{Core, Isa, Misaligned};
 use nicety_portals::{Features, Limits};
 use nicety_spec::Reader;
 use nicety_types::{Duration, Frequency};
@@ -87,7 +87,7 @@ pub struct HpuSpec {
     pub clock: Frequency,
     /// Instruction set and cycle costs.
     pub core: Core,
-    /// The ISA as the spec writes it.
+    /// The instruction set to compile for: that of the spec, with `zicclsm` where misaligned accesses cost and do not trap.
     pub isa: String,
     /// HPU memory of all applications together, in bytes.
     pub memory: u32,
@@ -218,6 +218,15 @@ fn read_transport(reader: &Reader<'_>) -> TransportSpec {
     }
 }
 
+/// The instruction set to compile for: where misaligned accesses are made in hardware, which RISC-V calls Zicclsm, compilers
+/// may use them.
+fn compiled_for(isa: String, misaligned: Misaligned) -> String {
+    match misaligned {
+        Misaligned::Trap => isa,
+        Misaligned::Costs => format!("{isa}_zicclsm"),
+    }
+}
+
 /// Reads the handler processors of a card: its sections `[hpu]`, `[hpu.cycles]` and `[memory]`.
 pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let s = reader.section("hpu.cycles");
@@ -247,7 +256,7 @@ pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         cores,
         clock,
         core: Core { isa, costs, misaligned, overlap },
-        isa: isa_text,
+        isa: compiled_for(isa_text, misaligned),
         memory,
         pspin: commands::read(reader, &memories, cores, stack),
         memories,
