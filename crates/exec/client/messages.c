@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A single buffer of what is in several. The bytes of a send are read before its call returns. */
+/* A single buffer of what is in several: one to be freed, if there are several. */
 static int gather(const struct iovec *parts, size_t count, const void **bytes, size_t *length, void **copy) {
     *copy = NULL;
     *length = 0;
@@ -35,6 +35,7 @@ struct message {
     uint64_t tag, ignore, data;
     void *context;
     uint32_t flags; /* of the call */
+    int is_injected; /* its bytes may be written over when the call returns */
 };
 
 static ssize_t send_message(struct endpoint *endpoint, const struct message *message) {
@@ -52,9 +53,11 @@ static ssize_t send_message(struct endpoint *endpoint, const struct message *mes
     if (error)
         return error;
     uint64_t args[] = {(uintptr_t)bytes, length, rank, message->tag, message->data, (uintptr_t)message->context};
-    ssize_t result = (ssize_t)nicety_call(CALL_SEND, message->flags, args, 6);
-    free(copy);
-    return result;
+    if (copy)
+        return nicety_post_freed(CALL_SEND, message->flags, args, 6, copy);
+    if (message->is_injected && length > INJECT_SIZE)
+        return -EMSGSIZE;
+    return nicety_post(CALL_SEND, message->flags, args, 6, message->is_injected ? length : 0);
 }
 
 static ssize_t receive_message(struct endpoint *endpoint, const struct message *message, uint32_t call) {
@@ -71,7 +74,10 @@ static ssize_t receive_message(struct endpoint *endpoint, const struct message *
     const struct iovec none = {0}, *part = message->count ? message->parts : &none;
     uint64_t args[] = {(uintptr_t)part->iov_base, part->iov_len, rank, message->tag & TAG_FORMAT,
                        message->ignore & TAG_FORMAT, (uintptr_t)message->context, endpoint->min_multi_recv};
-    return (ssize_t)nicety_call(call, message->flags, args, 7);
+    /* What was claimed is there, or not. */
+    if (call == CALL_RECV && message->flags & FLAG_CLAIM)
+        return (ssize_t)nicety_call(call, message->flags, args, 7);
+    return nicety_post(call, message->flags, args, 7, 0);
 }
 
 static uint32_t send_flags(const struct endpoint *endpoint, uint64_t flags) {
@@ -81,6 +87,10 @@ static uint32_t send_flags(const struct endpoint *endpoint, uint64_t flags) {
     return call;
 }
 
+static int is_injected(uint64_t flags) {
+    return (flags & FI_INJECT) != 0;
+}
+
 static uint32_t receive_flags(const struct endpoint *endpoint, uint64_t flags) {
     uint32_t call = flags & FI_MULTI_RECV ? FLAG_MULTI : 0;
     if (!endpoint->selective_receives || flags & FI_COMPLETION)
@@ -88,14 +98,14 @@ static uint32_t receive_flags(const struct endpoint *endpoint, uint64_t flags) {
     return call;
 }
 
-
 static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *parts, void **desc, size_t count, fi_addr_t peer,
                             uint64_t tag, void *context) {
     (void)desc;
     struct endpoint *endpoint = (struct endpoint *)ep;
     return send_message(endpoint, &(struct message){.parts = parts, .count = count, .peer = peer, .tag = tag,
                                                     .context = context,
-                                                    .flags = send_flags(endpoint, endpoint->send_flags)});
+                                                    .flags = send_flags(endpoint, endpoint->send_flags),
+                                                    .is_injected = is_injected(endpoint->send_flags)});
 }
 
 static ssize_t tagged_send(struct fid_ep *ep, const void *bytes, size_t length, void *desc, fi_addr_t peer, uint64_t tag,
@@ -107,7 +117,8 @@ static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
     struct endpoint *endpoint = (struct endpoint *)ep;
     return send_message(endpoint, &(struct message){.parts = msg->msg_iov, .count = msg->iov_count, .peer = msg->addr,
                                                     .tag = msg->tag, .data = msg->data, .context = msg->context,
-                                                    .flags = send_flags(endpoint, flags)});
+                                                    .flags = send_flags(endpoint, flags),
+                                                    .is_injected = is_injected(flags)});
 }
 
 static ssize_t tagged_senddata(struct fid_ep *ep, const void *bytes, size_t length, void *desc, uint64_t data,
@@ -117,19 +128,20 @@ static ssize_t tagged_senddata(struct fid_ep *ep, const void *bytes, size_t leng
     return send_message(endpoint,
                         &(struct message){.parts = ONE(bytes, length), .count = 1, .peer = peer, .tag = tag, .data = data,
                                           .context = context,
-                                          .flags = send_flags(endpoint, endpoint->send_flags) | FLAG_DATA});
+                                          .flags = send_flags(endpoint, endpoint->send_flags) | FLAG_DATA,
+                                          .is_injected = is_injected(endpoint->send_flags)});
 }
 
 static ssize_t tagged_inject(struct fid_ep *ep, const void *bytes, size_t length, fi_addr_t peer, uint64_t tag) {
     return send_message((struct endpoint *)ep, &(struct message){.parts = ONE(bytes, length), .count = 1, .peer = peer,
-                                                                 .tag = tag, .flags = FLAG_INJECT});
+                                                                 .tag = tag, .flags = FLAG_INJECT, .is_injected = 1});
 }
 
 static ssize_t tagged_injectdata(struct fid_ep *ep, const void *bytes, size_t length, uint64_t data, fi_addr_t peer,
                                  uint64_t tag) {
     return send_message((struct endpoint *)ep,
                         &(struct message){.parts = ONE(bytes, length), .count = 1, .peer = peer, .tag = tag, .data = data,
-                                          .flags = FLAG_INJECT | FLAG_DATA});
+                                          .flags = FLAG_INJECT | FLAG_DATA, .is_injected = 1});
 }
 
 static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *parts, void **desc, size_t count, fi_addr_t peer,
@@ -178,7 +190,8 @@ static ssize_t plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64
     return send_message(endpoint,
                         &(struct message){.parts = msg->msg_iov, .count = msg->iov_count, .peer = msg->addr,
                                           .data = msg->data, .context = msg->context,
-                                          .flags = send_flags(endpoint, flags) | FLAG_UNTAGGED});
+                                          .flags = send_flags(endpoint, flags) | FLAG_UNTAGGED,
+                                          .is_injected = is_injected(flags)});
 }
 
 static ssize_t plain_sendv(struct fid_ep *ep, const struct iovec *parts, void **desc, size_t count, fi_addr_t peer,
@@ -201,12 +214,12 @@ static ssize_t plain_senddata(struct fid_ep *ep, const void *bytes, size_t lengt
 static ssize_t plain_injectdata(struct fid_ep *ep, const void *bytes, size_t length, uint64_t data, fi_addr_t peer) {
     return send_message((struct endpoint *)ep,
                         &(struct message){.parts = ONE(bytes, length), .count = 1, .peer = peer, .data = data,
-                                          .flags = FLAG_INJECT | FLAG_DATA | FLAG_UNTAGGED});
+                                          .flags = FLAG_INJECT | FLAG_DATA | FLAG_UNTAGGED, .is_injected = 1});
 }
 
 static ssize_t plain_inject(struct fid_ep *ep, const void *bytes, size_t length, fi_addr_t peer) {
     return send_message((struct endpoint *)ep, &(struct message){.parts = ONE(bytes, length), .count = 1, .peer = peer,
-                                                                 .flags = FLAG_INJECT | FLAG_UNTAGGED});
+                                                                 .flags = FLAG_INJECT | FLAG_UNTAGGED, .is_injected = 1});
 }
 
 static ssize_t plain_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags) {

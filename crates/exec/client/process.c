@@ -30,6 +30,8 @@ static uint64_t cpu_ns;
 /* The clock before the process takes part, and then what it was: a whole number of seconds, so that runs are alike however often
  * a clock was read before. */
 static _Atomic uint64_t early_ps;
+/* Memory that is freed when its post is taken, by the place of the post. */
+static void *to_free[NICETY_POSTS];
 
 #define PS_PER_S 1000000000000ull
 /* What reading a clock costs before the process takes part. Libraries that wait for a time as they are loaded (UCX, milliseconds)
@@ -97,7 +99,7 @@ __attribute__((constructor)) static void begin(void) {
         _exit(126);
     }
     nicety_shared = header;
-    nicety_slot = (struct nicety_slot *)((char *)header + (size_t)NICETY_PAGE * (own_rank + 1));
+    nicety_slot = (struct nicety_slot *)((char *)header + NICETY_PAGE + (size_t)NICETY_SLOT_BYTES * own_rank);
     /* The simulator reads and writes the buffers of messages. */
     prctl(PR_SET_PTRACER, (unsigned long)header->simulator, 0, 0, 0);
     cpu_ns = thread_cpu_ns();
@@ -166,6 +168,63 @@ static void measure(void) {
     cpu_ns = now;
 }
 
+static struct nicety_post *ring_of(void) {
+    return (struct nicety_post *)((char *)nicety_slot + NICETY_PAGE);
+}
+
+static uint32_t waiting_posts(void) {
+    return atomic_load_explicit(&nicety_slot->posted, memory_order_relaxed) -
+           atomic_load_explicit(&nicety_slot->taken, memory_order_acquire);
+}
+
+/* Has what is posted carried out. The caller has the lock. */
+static void carry_out(void) {
+    measure();
+    nicety_slot->call = CALL_POSTED;
+    ring(TURN_CALL);
+    wait_for_turn();
+    if (nicety_shared->measured)
+        cpu_ns = thread_cpu_ns();
+}
+
+static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, size_t copied, void *memory) {
+    if (!nicety_attached()) {
+        free(memory);
+        return -ENODEV;
+    }
+    int error = errno;
+    is_simulated = 1;
+    pthread_mutex_lock(&calling);
+    if (waiting_posts() == NICETY_POSTS)
+        carry_out();
+    else
+        measure();
+    uint32_t number = atomic_load_explicit(&nicety_slot->posted, memory_order_relaxed), place = number % NICETY_POSTS;
+    struct nicety_post *own = &ring_of()[place];
+    free(to_free[place]);
+    to_free[place] = memory;
+    own->call = call;
+    own->flags = flags;
+    own->spent_ps = nicety_slot->spent_ps;
+    memcpy(own->args, args, count * sizeof *args);
+    if (copied) {
+        memcpy(own->bytes, (const void *)(uintptr_t)args[0], copied);
+        own->args[0] = (uintptr_t)own->bytes;
+    }
+    atomic_store_explicit(&nicety_slot->posted, number + 1, memory_order_release);
+    pthread_mutex_unlock(&calling);
+    errno = error;
+    return 0;
+}
+
+int nicety_post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, size_t copied) {
+    return post(call, flags, args, count, copied, NULL);
+}
+
+int nicety_post_freed(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, void *memory) {
+    return post(call, flags, args, count, 0, memory);
+}
+
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
     if (!nicety_attached())
         return -ENODEV;
@@ -203,12 +262,26 @@ void nicety_return(void) {
     nicety_call(CALL_BACK, 0, NULL, 0);
 }
 
+/* What is posted may take time. A signal may have come in the middle of a call. */
+static void settle(void) {
+    if (!nicety_slot->ended && waiting_posts() && !pthread_mutex_trylock(&calling)) {
+        int error = errno;
+        carry_out();
+        errno = error;
+        pthread_mutex_unlock(&calling);
+    }
+}
+
 uint64_t nicety_now_ps(void) {
-    return early_ps + (nicety_attached() ? nicety_slot->now_ps + nicety_slot->spent_ps : 0);
+    if (!nicety_attached())
+        return early_ps;
+    settle();
+    return early_ps + nicety_slot->now_ps + nicety_slot->spent_ps;
 }
 
 uint64_t nicety_clock_ps(void) {
     if (nicety_attached()) {
+        settle();
         measure();
         nicety_slot->spent_ps += nicety_shared->clock_cost_ps;
         nicety_slot->clock_reads++;

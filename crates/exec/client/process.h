@@ -5,6 +5,8 @@
 
 #include "protocol.h"
 
+#include <stddef.h>
+
 /* The shared pages, or NULL where nothing is simulated. */
 extern struct nicety_header *nicety_shared;
 /* This rank's page, or NULL. */
@@ -23,6 +25,13 @@ int nicety_attach(void);
 
 /* Makes a call and waits for its reply: the result, negative for an error. The arguments are those that protocol.h names. */
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count);
+
+/* Posts a call that has no reply. Of its first argument, an address, so many bytes are copied, at most NICETY_POST_BYTES, and may be
+ * written over then; the others have to stay as they are until the call has ended. 0, or an error. */
+int nicety_post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, size_t copied);
+
+/* As above, for memory from malloc, which is freed when the simulator has read it. */
+int nicety_post_freed(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, void *memory);
 
 /* Around a wait for something that is not simulated. The first returns whether the second has to follow. */
 int nicety_leave(void);

@@ -1,9 +1,16 @@
-/* What a process and the simulator share: one mapping with a page for all, and a page for each rank.
+/* What a process and the simulator share: one mapping with a page for all, and four pages for each rank: its slot, and from the second
+ * page on its ring.
  *
  * A process runs until it calls: it fills in its call, sets its turn to TURN_CALL, rings the bell, and sleeps until the
  * simulator has filled in the reply and set the turn back to TURN_RUN. So time stands still while a process runs. One that is
  * about to wait for something else than the simulated network, such as its launcher, sets TURN_OUTSIDE, and calls CALL_BACK
- * when it is back. src/protocol.rs has the same layout. */
+ * when it is back.
+ *
+ * Calls that have no reply, from CALL_SEND to CALL_CANCEL, may be posted: written to the ring's place posted % NICETY_POSTS, with posted one
+ * more behind that. The simulator carries them out, in their order and at their time, before the process's next call, or when it is
+ * outside, and says by taken how many it has. Before a process reads a clock it has them carried out, by CALL_POSTED, since some take
+ * time. A full ring is emptied in the same way. What the address of a post names stays as it is until it is taken; the place of a
+ * post has room for a few bytes, which may be named as well. src/protocol.rs has the same layout. */
 
 #ifndef NICETY_PROTOCOL_H
 #define NICETY_PROTOCOL_H
@@ -12,10 +19,13 @@
 #include <stdint.h>
 
 #define NICETY_MAGIC 0x5845795465634eULL
-#define NICETY_VERSION 1
+#define NICETY_VERSION 2
 #define NICETY_PAGE 4096
+/* Of a rank. */
+#define NICETY_SLOT_BYTES (4 * NICETY_PAGE)
+#define NICETY_POSTS 64
+#define NICETY_POST_BYTES 64
 #define NICETY_MOST_COMPLETIONS 24
-#define NICETY_TEXT 1024
 /* In place of a rank: any. */
 #define NICETY_ANY UINT64_MAX
 
@@ -31,6 +41,7 @@ enum {
     CALL_SLEEP,    /* ps */
     CALL_BACK,
     CALL_END,
+    CALL_POSTED, /* returns when what is posted has been carried out */
 };
 
 enum {
@@ -71,6 +82,14 @@ struct nicety_header {
     double scale; /* of the time of CPUs */
 };
 
+struct nicety_post {
+    uint32_t call;
+    uint32_t flags;
+    uint64_t spent_ps; /* as in the slot, when it was posted */
+    uint64_t args[14];
+    unsigned char bytes[NICETY_POST_BYTES];
+};
+
 struct nicety_slot {
     _Atomic uint32_t turn;
     _Atomic uint32_t pid; /* of the process that has it; 0 if none */
@@ -84,11 +103,13 @@ struct nicety_slot {
     uint32_t completions;
     uint32_t ended; /* the process has closed its endpoint */
     struct nicety_completion completion[NICETY_MOST_COMPLETIONS];
-    char text[NICETY_TEXT]; /* why a call failed */
+    _Atomic uint32_t posted; /* posts that were written, modulo 2^32 */
+    _Atomic uint32_t taken;  /* those of them that were carried out */
 };
 
 _Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");
 _Static_assert(sizeof(struct nicety_header) <= NICETY_PAGE, "one page");
 _Static_assert(sizeof(struct nicety_slot) <= NICETY_PAGE, "one page");
+_Static_assert(sizeof(struct nicety_post) * NICETY_POSTS == NICETY_SLOT_BYTES - NICETY_PAGE, "all others");
 
 #endif

@@ -47,7 +47,7 @@ struct fi_ops plain_ops = FID_OPS(free_fid, no_bind, no_control);
 static ssize_t endpoint_cancel(struct fid *fid, void *context) {
     (void)fid;
     uint64_t args[] = {(uintptr_t)context};
-    return (ssize_t)nicety_call(CALL_CANCEL, 0, args, 1);
+    return nicety_post(CALL_CANCEL, 0, args, 1, 0);
 }
 
 static int endpoint_getopt(struct fid *fid, int level, int name, void *value, size_t *bytes) {

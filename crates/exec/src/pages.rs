@@ -1,7 +1,10 @@
 //! The pages that processes and the simulator share.
 
 use crate::portals::{REASON, WORDS};
-use crate::protocol::{ANY, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, Slot, VERSION, turn};
+use crate::protocol::{
+    ANY, ARGS, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES, Slot,
+    VERSION, turn,
+};
 use nicety::Error;
 use std::fs::File;
 use std::io;
@@ -22,6 +25,11 @@ const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
 /// Looks at a turn before it is slept on, where there is a CPU for the looker: some microseconds.
 const SPINS: u32 = 4000;
 
+/// Bytes of the mapping.
+const fn size(ranks: u32) -> usize {
+    PAGE + SLOT_BYTES * ranks as usize
+}
+
 /// The mapping. It has no name in any file system, and is gone with the last process that has it.
 pub(crate) struct Pages {
     file: File,
@@ -37,7 +45,7 @@ fn failed(what: &str) -> Error {
 
 impl Pages {
     pub(crate) fn new(ranks: u32, timing: &Timing) -> Result<Pages, Error> {
-        let bytes = PAGE * (ranks as usize + 1);
+        let bytes = size(ranks);
         // SAFETY: the name ends with a zero byte.
         let file = unsafe { libc::memfd_create(c"nicety".as_ptr(), libc::MFD_CLOEXEC) };
         if file < 0 {
@@ -89,11 +97,21 @@ impl Pages {
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
-    fn slot(&self, rank: u32) -> &Slot {
+    /// Where the pages of a rank begin.
+    fn start_of(&self, rank: u32) -> NonNull<u8> {
         assert!(rank < self.ranks);
-        // SAFETY: each rank has a page behind the first one, where any bytes are a slot; all that others write are atomics and
-        // cells.
-        unsafe { self.start.add(PAGE * (rank as usize + 1)).cast::<Slot>().as_ref() }
+        // SAFETY: the pages of all ranks are behind the first one.
+        unsafe { self.start.add(PAGE + SLOT_BYTES * rank as usize) }
+    }
+
+    fn slot(&self, rank: u32) -> &Slot {
+        // SAFETY: a rank's first page is there, any bytes of which are a slot; all that others write are atomics and cells.
+        unsafe { self.start_of(rank).cast::<Slot>().as_ref() }
+    }
+
+    fn ring(&self, rank: u32) -> &[Post; POSTS as usize] {
+        // SAFETY: a rank's other pages are there, any bytes of which are posts; all that others write are atomics and cells.
+        unsafe { self.start_of(rank).add(PAGE).cast().as_ref() }
     }
 
     pub(crate) fn turn(&self, rank: u32) -> u32 {
@@ -123,9 +141,41 @@ impl Pages {
     /// The call of a process that has made one, and the time that it has spent on its own before.
     pub(crate) fn call(&self, rank: u32) -> (Call, u64) {
         let slot = self.slot(rank);
-        let args = std::array::from_fn(|at| slot.args[at].load(Ordering::Relaxed));
+        let args: [u64; ARGS] =
+            std::array::from_fn(|at| slot.args.get(at).map_or(0, |arg| arg.load(Ordering::Relaxed)));
         let call = Call::of(slot.call.load(Ordering::Relaxed), slot.flags.load(Ordering::Relaxed), args);
         (call, slot.spent_ps.load(Ordering::Relaxed))
+    }
+
+    /// The oldest call that a process has posted and that was not taken, and the time that it had spent on its own before, since its last
+    /// reply.
+    ///
+    /// # Errors
+    /// There are more of them than the ring has places.
+    pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
+        let slot = self.slot(rank);
+        let taken = slot.taken.load(Ordering::Relaxed);
+        match slot.posted.load(Ordering::Acquire).wrapping_sub(taken) {
+            0 => return Ok(None),
+            1..=POSTS => {}
+            _ => {
+                return Err(Error::Program(
+                    "the process has posted more than its ring holds: it has written over memory that it shares with the \
+                     simulation"
+                        .to_owned(),
+                ));
+            }
+        }
+        let post = &self.ring(rank)[(taken % POSTS) as usize];
+        let args = std::array::from_fn(|at| post.args[at].load(Ordering::Relaxed));
+        let call = Call::of(post.call.load(Ordering::Relaxed), post.flags.load(Ordering::Relaxed), args);
+        Ok(Some((call, post.spent_ps.load(Ordering::Relaxed))))
+    }
+
+    /// It was carried out.
+    pub(crate) fn take(&self, rank: u32) {
+        let taken = &self.slot(rank).taken;
+        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
     /// Replies to a call: the process runs on.
@@ -146,9 +196,8 @@ impl Pages {
 
     /// The words at the end of a rank's page, which calls of Portals have.
     fn end(&self, rank: u32) -> NonNull<[AtomicU64; WORDS]> {
-        assert!(rank < self.ranks);
-        // SAFETY: the mapping goes on to the end of the rank's page.
-        unsafe { self.start.add(PAGE * (rank as usize + 2) - 8 * WORDS).cast() }
+        // SAFETY: within the rank's first page.
+        unsafe { self.start_of(rank).add(PAGE - 8 * WORDS).cast() }
     }
 
     pub(crate) fn words(&self, rank: u32) -> [u64; WORDS] {
@@ -202,7 +251,7 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         // SAFETY: nothing of the mapping is borrowed any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), PAGE * (self.ranks as usize + 1)) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), size(self.ranks)) };
     }
 }
 

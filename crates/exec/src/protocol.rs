@@ -4,10 +4,17 @@ use crate::portals::op;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const PAGE: usize = 4096;
+/// Bytes of a rank.
+pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
+/// Places of its ring.
+pub(crate) const POSTS: u32 = 64;
+const POST_BYTES: usize = 64;
 pub(crate) const MOST_COMPLETIONS: usize = 24;
 pub(crate) const ANY: u64 = u64::MAX;
+/// The most arguments of a call that is posted.
+pub(crate) const ARGS: usize = 14;
 
 pub(crate) mod turn {
     pub(crate) const RUN: u32 = 0;
@@ -61,6 +68,16 @@ pub(crate) struct Header {
     pub(crate) scale: f64,
 }
 
+/// A call that waits in the ring.
+#[repr(C)]
+pub(crate) struct Post {
+    pub(crate) call: AtomicU32,
+    pub(crate) flags: AtomicU32,
+    pub(crate) spent_ps: AtomicU64,
+    pub(crate) args: [AtomicU64; ARGS],
+    bytes: std::cell::UnsafeCell<[u8; POST_BYTES]>,
+}
+
 #[repr(C)]
 pub(crate) struct Slot {
     pub(crate) turn: AtomicU32,
@@ -75,6 +92,8 @@ pub(crate) struct Slot {
     pub(crate) completions: AtomicU32,
     pub(crate) ended: AtomicU32,
     pub(crate) completion: [std::cell::UnsafeCell<Completion>; MOST_COMPLETIONS],
+    pub(crate) posted: AtomicU32,
+    pub(crate) taken: AtomicU32,
 }
 
 /// A message that a process sends.
@@ -124,6 +143,8 @@ pub(crate) enum Call {
     },
     Back,
     End,
+    /// What is posted has been carried out.
+    Posted,
     /// Of Portals: its operation.
     Portals(u32),
     /// None of these: the process has another version of the library, or has written over it.
@@ -140,9 +161,14 @@ impl Call {
         }
     }
 
+    /// Whether it has no reply, so that it may be posted.
+    pub(crate) const fn is_post(&self) -> bool {
+        matches!(self, Call::Send(_) | Call::Receive(_) | Call::Peek(_) | Call::Cancel { .. })
+    }
+
     /// The call of this number.
-    pub(crate) fn of(number: u32, flags: u32, args: [u64; 8]) -> Call {
-        let [a, b, c, d, e, f, g, _] = args;
+    pub(crate) fn of(number: u32, flags: u32, args: [u64; ARGS]) -> Call {
+        let [a, b, c, d, e, f, g, ..] = args;
         let receive =
             Receive { address: a, bytes: b, from: c, tag: d, ignore: e, context: f, least: g, flags };
         match number {
@@ -155,6 +181,7 @@ impl Call {
             7 => Call::Sleep { ps: a },
             8 => Call::Back,
             9 => Call::End,
+            10 => Call::Posted,
             32 => Call::Portals(flags),
             other => Call::Unknown(other),
         }
@@ -164,5 +191,9 @@ impl Call {
 const _: () = {
     assert!(size_of::<Completion>() == 64 && size_of::<Header>() <= PAGE && size_of::<Slot>() <= PAGE);
     assert!(std::mem::offset_of!(Header, bell) == 16 && std::mem::offset_of!(Header, scale) == 48);
+    assert!(
+        size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16
+    );
+    assert!(std::mem::offset_of!(Slot, posted) == 1656);
     assert!(std::mem::offset_of!(Slot, args) == 40 && std::mem::offset_of!(Slot, completion) == 120);
 };

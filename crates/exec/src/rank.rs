@@ -74,6 +74,25 @@ struct Many {
     waiting: Cell<usize>,
 }
 
+/// Where a process is between its calls.
+#[derive(Default)]
+struct Course {
+    /// Looks in vain, one after another.
+    polls: u32,
+    /// Receives from before all have started.
+    early: Vec<Receive>,
+    /// The part of what the process has spent since its last reply that has been looked at, and what of all is still to be charged.
+    charged_ps: u64,
+    owed_ps: u64,
+}
+
+/// A call that there is not, or that is not posted.
+fn written_over(call: Call) -> Error {
+    Error::Program(format!(
+        "the process made call {call:?}, which there is not: it has written over memory that it shares with the simulation"
+    ))
+}
+
 impl Program {
     pub(crate) fn new(host: &Host, turns: &Rc<Turns>, poll: Duration, log: Option<Rc<Log>>) -> Rc<Program> {
         turns.add(host);
@@ -124,92 +143,100 @@ impl Program {
     }
 
     async fn serve(self: Rc<Self>) -> Result<(), Error> {
-        let mut polls = 0;
-        // What is posted, and spent, before all have started: until then no time passes.
-        let (mut early, mut owed) = (Vec::new(), 0);
+        let mut course = Course::default();
         self.turns.back(self.rank).await?;
         loop {
-            let (call, spent) = match self.turns.next(self.rank)? {
-                Next::Call(call, spent) => (call, spent),
-                Next::Outside => {
-                    self.turns.back(self.rank).await?;
-                    continue;
+            let next = self.turns.next(self.rank)?;
+            while let Some((call, spent)) = self.turns.post(self.rank)? {
+                if !call.is_post() {
+                    return Err(written_over(call));
                 }
+                self.carry_out(call, spent, &mut course).await?;
+                self.turns.pages.take(self.rank);
+            }
+            let Next::Call(call, spent) = next else {
+                self.turns.back(self.rank).await?;
+                continue;
             };
-            if call != Call::Back {
-                self.counts.borrow_mut().calls += 1;
-            }
-            if !self.turns.have_started() {
-                owed += spent;
-                if let Call::Receive(receive) = call {
-                    early.push(receive);
-                }
-                if matches!(call, Call::Receive(_) | Call::Back) {
-                    self.turns.reply(self.rank, owed, 0, &[]);
-                    continue;
-                }
-                self.turns.starts(self.rank).await;
-            } else {
-                owed = spent;
-            }
-            for receive in early.drain(..) {
-                self.post_receive(receive).await?;
-            }
-            if owed > 0 {
-                self.logged(|log| log.computes(self.rank, owed));
-                self.host.compute(Duration::from_ps(owed)).await;
-                owed = 0;
-            }
-            if !call.is_look() {
-                polls = 0;
-            }
-            let mut completions = Vec::new();
-            let result = match call {
-                Call::Send(send) => self.send(send)?,
-                Call::Receive(receive) if receive.flags & flag::CLAIM != 0 => self.take_claimed(receive)?,
-                Call::Receive(receive) => self.post_receive(receive).await?,
-                Call::Poll { most } => {
-                    self.host.compute(self.poll).await;
-                    if self.done.borrow().is_empty() && polls >= POLLS {
-                        self.turns.polls(self.rank, || self.waiting(), || self.is_woken()).await;
-                    }
-                    completions = self.take(most);
-                    polls = if completions.is_empty() { polls.saturating_add(1) } else { 0 };
-                    0
-                }
-                Call::Wait { most, ps } => {
-                    self.wait(ps).await;
-                    completions = self.take(most);
-                    0
-                }
-                Call::Peek(peek) => self.peek(peek).await?,
-                Call::Cancel { context } => self.cancel(context).await?,
-                Call::Sleep { ps } => {
-                    self.logged(|log| log.computes(self.rank, ps));
-                    self.host.pause(Duration::from_ps(ps)).await;
-                    0
-                }
-                Call::Portals(op) => self.portals.call(op).await?,
-                Call::Back | Call::End => 0,
-                Call::Unknown(number) => {
-                    return Err(Error::Program(format!(
-                        "the process made call {number}, which there is not: it has written over memory that it shares with \
-                         the simulation"
-                    )));
-                }
-            };
-            if let Some(error) = self.failed.borrow_mut().take() {
-                return Err(error);
-            }
+            let (result, completions) = self.carry_out(call, spent, &mut course).await?;
             if call == Call::Portals(op::FINI) {
                 // Its memory is there until no message can come any more.
                 self.waits_for_end.set(true);
                 return Ok(());
             }
-            self.turns.reply(self.rank, self.host.now().ps(), result, &completions);
+            course.charged_ps = 0;
+            self.turns.reply(self.rank, self.host.now().ps() + course.owed_ps, result, &completions);
             if call == Call::End {
                 return Ok(());
             }
+        }
+    }
+
+    /// Carries out a call, before which the process has spent so much on its own since its last reply: the result, and completions.
+    async fn carry_out(
+        self: &Rc<Self>,
+        call: Call,
+        spent_ps: u64,
+        course: &mut Course,
+    ) -> Result<(i64, Vec<Completion>), Error> {
+        if !matches!(call, Call::Back | Call::Posted) {
+            self.counts.borrow_mut().calls += 1;
+        }
+        course.owed_ps += spent_ps.saturating_sub(std::mem::replace(&mut course.charged_ps, spent_ps));
+        if !self.turns.have_started() {
+            match call {
+                Call::Receive(receive) => course.early.push(receive),
+                Call::Back | Call::Posted => {}
+                _ => self.turns.starts(self.rank).await,
+            }
+            if !self.turns.have_started() {
+                return Ok((0, Vec::new()));
+            }
+        }
+        for receive in course.early.drain(..) {
+            self.post_receive(receive).await?;
+        }
+        let owed = std::mem::take(&mut course.owed_ps);
+        if owed > 0 {
+            self.logged(|log| log.computes(self.rank, owed));
+            self.host.compute(Duration::from_ps(owed)).await;
+        }
+        if !call.is_look() {
+            course.polls = 0;
+        }
+        let mut completions = Vec::new();
+        let result = match call {
+            Call::Send(send) => self.send(send)?,
+            Call::Receive(receive) if receive.flags & flag::CLAIM != 0 => self.take_claimed(receive)?,
+            Call::Receive(receive) => self.post_receive(receive).await?,
+            Call::Poll { most } => {
+                self.host.compute(self.poll).await;
+                if self.done.borrow().is_empty() && course.polls >= POLLS {
+                    self.turns.polls(self.rank, || self.waiting(), || self.is_woken()).await;
+                }
+                completions = self.take(most);
+                course.polls = if completions.is_empty() { course.polls.saturating_add(1) } else { 0 };
+                0
+            }
+            Call::Wait { most, ps } => {
+                self.wait(ps).await;
+                completions = self.take(most);
+                0
+            }
+            Call::Peek(peek) => self.peek(peek).await?,
+            Call::Cancel { context } => self.cancel(context).await?,
+            Call::Sleep { ps } => {
+                self.logged(|log| log.computes(self.rank, ps));
+                self.host.pause(Duration::from_ps(ps)).await;
+                0
+            }
+            Call::Portals(op) => self.portals.call(op).await?,
+            Call::Back | Call::Posted | Call::End => 0,
+            Call::Unknown(_) => return Err(written_over(call)),
+        };
+        match self.failed.borrow_mut().take() {
+            Some(error) => Err(error),
+            None => Ok((result, completions)),
         }
     }
 

@@ -136,6 +136,15 @@ impl Turns {
         }
     }
 
+    /// The next of the calls that a process has posted, and the time that it had spent on its own before, since its last reply.
+    pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
+        let post = self.pages.post(rank)?;
+        if post.is_some() {
+            self.in_vain.set(0);
+        }
+        Ok(post)
+    }
+
     /// A process has run for long: whether it still does.
     fn look_after(&self, rank: u32) -> Result<(), Error> {
         if self.is_interrupted() {

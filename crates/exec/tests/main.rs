@@ -62,6 +62,16 @@ fn receives_take_messages_by_source_and_bits_of_tags_on_every_design() {
 }
 
 #[test]
+fn calls_wait_for_a_look_and_have_what_they_were_made_with() {
+    // A process of QNIX has 32 sends that have not ended.
+    for nic in CARDS.into_iter().filter(|nic| *nic != "qnix") {
+        let report = runs(nic, "burst", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));
+        assert_eq!(report.status, 0, "{nic}");
+        assert!(report.ranks.iter().all(|rank| rank.calls > 200), "{nic}: each is a call");
+    }
+}
+
+#[test]
 fn a_message_that_is_cut_is_an_error_of_its_receive() {
     // The library of the flow processor has no such messages: they end its run.
     for nic in CARDS.into_iter().filter(|nic| *nic != "nfp-4000") {
