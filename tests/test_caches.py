@@ -9,6 +9,7 @@ import pytest
 
 import nicety as package
 from nicety.bench.line_rate import line_rate_text
+from nicety.build.compiler import library_source
 from nicety.shared.types import LineRateReport
 
 WALK = """#include <nicety.h>
@@ -154,3 +155,56 @@ def test_caches_that_cannot_be_are_refused(nicety: Callable, tmp_path: Path) -> 
     result = nicety("bench", "handlers", "walk.c", "--nic", "spin-discrete", "--set", "memory.cache.size=1 KiB")
     assert result.status == 2
     assert "memory.cache" in result.stderr
+
+
+FRAME = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    volatile uint8_t *data = frame->data;
+    (void)data[0]; /* first */
+    (void)data[1];
+    (void)*(volatile uint32_t *)state;
+    return FRAME_DROP;
+}
+"""
+
+
+def test_a_frame_is_in_no_cache_when_its_handler_starts(tmp_path: Path) -> None:
+    source = tmp_path / "frame.c"
+    source.write_text(FRAME)
+    report = package.check_line_rate(
+        package.Handlers(source),
+        nics=["spin-100g"],
+        packet_sizes=[60],
+        messages=400,
+        overrides=["hpu.cores=2", "memory.l1.cached=true", "memory.l1.load=10", *CACHE, *PRICES],
+    )
+    (row,) = report["rows"]
+    (cache,) = row["memory"]["caches"]
+    # A frame comes to a place of the buffer that had another one before. The line of the state is fetched once a core.
+    assert cache["accesses"] == 3
+    assert cache["misses"] == pytest.approx(1, abs=0.01)
+    assert cache["hits"] == pytest.approx(2, abs=0.01)
+    line, *others = cache["lines"]
+    assert line["line"] == f"frame.c:{line_of(FRAME, 'first')}"
+    assert all(other["waited_cycles"] < 1 for other in others)
+
+
+def test_what_handlers_write_to_frames_behind_caches_is_sent() -> None:
+    async def main(host: package.Host) -> object:
+        socket = host.socket.datagram()
+        if host.rank == 0:
+            await host.barrier()
+            answers = []
+            for number in range(20):
+                await socket.sendto(b"a line" + bytes([number]), 1, 7)
+                answers.append((await socket.recvfrom(100))[0])
+            return answers
+        host.frames.install("udp dport=7", package.Handlers(library_source("frames/echo.c")))
+        await host.barrier()
+        return None
+
+    overrides = ["memory.l1.cached=true", "memory.l1.load=10", *CACHE]
+    for how in (PRICES, ["memory.cache.coherence=none"], [*PRICES[:1], "memory.cache.writes=through"]):
+        changes = dict(change.split("=") for change in [*overrides, *how])
+        run = package.Cluster(2, "spin-100g", set=changes).run(main)
+        assert run.results[0] == [b"a line" + bytes([number]) for number in range(20)]
