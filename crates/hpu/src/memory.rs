@@ -470,7 +470,11 @@ impl<'a> AddressSpace<'a> {
     /// A region is remembered only where a hit in it needs no check but its bounds.
     fn may_be_hot(&self, region: &Region<'_>, reference: Reference) -> bool {
         let sp_elsewhere = reference.base_register as usize == SP && self.stack.is_some() && !region.stack;
-        let words_inside = || self.ordered_words.iter().any(|&word| region.offset_of(word, 1).is_some());
+        // They are sorted: the first one behind the region's base is inside, or none is.
+        let words_inside = || {
+            let first = self.ordered_words.partition_point(|&word| word < region.base);
+            self.ordered_words.get(first).is_some_and(|&word| region.offset_of(word, 1).is_some())
+        };
         !region.ordered && !region.whole_words && !sp_elsewhere && !words_inside()
     }
 

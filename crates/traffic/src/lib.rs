@@ -12,7 +12,7 @@
 //! - `expression.rs`, `parse.rs`, `error.rs`: expressions, their parser, and errors that name a position.
 //! - `template.rs`, `zipf.rs`: frames of UDP and TCP in flows.
 //! - `arrivals.rs`: when frames are due.
-//! - `stream.rs`: all of it, one frame at a time.
+//! - `stream.rs`: all of it, one frame at a time; `ahead.rs`: the same, read ahead by a thread.
 //!
 //! Nothing here knows a card or a simulation: whoever takes frames says how long they may be, and a frame that is due
 //! [at once](Due::Wire) goes as soon as the wire is free.
@@ -32,6 +32,7 @@
 //! # Ok::<(), nicety_traffic::TrafficError>(())
 //! ```
 
+mod ahead;
 mod arrivals;
 pub mod capture;
 mod error;
@@ -41,6 +42,7 @@ mod stream;
 mod template;
 mod zipf;
 
+pub use ahead::Ahead;
 pub use error::TrafficError;
 pub use expression::{
     Addresses, Arrivals, Cut, Popularity, Ports, Protocol, Rate, Sizes, Source, Template, Traffic,

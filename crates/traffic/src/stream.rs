@@ -42,7 +42,7 @@ struct Captured {
     looped: bool,
     cut: Cut,
     recorded: bool,
-    capture: Capture<Box<dyn Read>>,
+    capture: Capture<Box<dyn Read + Send>>,
     times: Times,
 }
 
@@ -111,7 +111,7 @@ impl Traffic {
     }
 }
 
-fn open(path: &Path) -> Result<Capture<Box<dyn Read>>, TrafficError> {
+fn open(path: &Path) -> Result<Capture<Box<dyn Read + Send>>, TrafficError> {
     let place = path.display();
     let file = capture::open(path).map_err(|error| {
         let text = error.to_string();

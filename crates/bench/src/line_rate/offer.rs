@@ -13,7 +13,7 @@ use nicety::{
 };
 use nicety_fabric::{Buffering, PauseSpec};
 use nicety_nic::spin::{Due, Offered, Target};
-use nicety_traffic::{Due as TrafficDue, TrafficError};
+use nicety_traffic::{Due as TrafficDue, Stream, TrafficError};
 use nicety_types::{Duration, NodeId};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -135,7 +135,7 @@ impl Rig<'_> {
     ) -> Result<Rc<RefCell<Sender>>, Error> {
         let opened = traffic_of(expression)?.open(self.request.seed, tested.sizes().1);
         let has_frames = tested.has_frames();
-        let mut stream = opened.map_err(|error| refused(&error))?;
+        let mut stream = opened.and_then(Stream::ahead).map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
         let left = sender.clone();
         cluster.program(0, move |host| async move {

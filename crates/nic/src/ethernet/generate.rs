@@ -29,7 +29,7 @@ impl Card {
             let payload = super::transmit::whole(&frame);
             let (bytes, interval) = (payload.len(), self.port.serialisation(payload.len()));
             let message = self.next_message();
-            let path = Path::from(self.sim.now());
+            let path = self.recorder.path(self.sim.now());
             self.recorder.sent(message, target, bytes, "frame", Starter::Card, &path);
             let began = self.start_on_wire(target, message, payload, path).await;
             pace.sent(began, interval, bytes);

@@ -15,7 +15,7 @@ const CHUNK: usize = 256 << 10;
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     if path.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
     }
@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
 }
 
 /// The same of bytes.
-pub(super) fn decompressed(mut bytes: impl BufRead + 'static) -> io::Result<Box<dyn Read>> {
+pub(super) fn decompressed(mut bytes: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     // A file has four bytes at once, if it has so many.
     let head = bytes.fill_buf()?;
     if head.starts_with(&GZIP) {

@@ -67,6 +67,12 @@ impl Recorder {
         self.level >= level
     }
 
+    /// The beginning of a path, for what only a recording would read the stages of: a clock where no messages are recorded.
+    #[inline]
+    pub fn path(&self, origin: Time) -> Path {
+        if self.keeps(Level::Messages) { Path::from(origin) } else { Path::clock(origin) }
+    }
+
     #[inline]
     fn at(&self, level: Level, act: impl FnOnce(&mut Tables)) {
         if self.level >= level

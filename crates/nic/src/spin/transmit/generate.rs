@@ -102,7 +102,7 @@ impl Card {
             let interval = self.wire_interval(length);
             let header = Header::put(self.node, target.node, target.pt, target.match_bits, length);
             let message = self.next_message();
-            let path = Path::from(self.sim.now());
+            let path = self.recorder.path(self.sim.now());
             self.record_sent(message, &header, Starter::Card, &path);
             let turn = self.port.turn(target.node, Flight::resting(path)).await;
             pace.sent(self.sim.now(), interval, length);
