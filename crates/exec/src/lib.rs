@@ -12,8 +12,11 @@
 //! - `turns.rs`: which of them runs, and when time goes on;
 //! - `rank.rs`: the calls of a process, carried out by a host and its card;
 //! - `portals`: those of them that are of Portals 4;
+//! - `channels`: those of processes whose goroutines have channels to the card;
 //! - `schedule.rs`: what processes did, as a schedule.
 
+#[cfg(target_os = "linux")]
+mod channels;
 #[cfg(target_os = "linux")]
 mod cpu;
 #[cfg(target_os = "linux")]

@@ -194,7 +194,7 @@ impl Pages {
         wake(&slot.turn);
     }
 
-    /// The words at the end of a rank's page, which calls of Portals have.
+    /// The words at the end of a rank's page, which calls of Portals and channels have.
     fn end(&self, rank: u32) -> NonNull<[AtomicU64; WORDS]> {
         // SAFETY: within the rank's first page.
         unsafe { self.start_of(rank).add(PAGE - 8 * WORDS).cast() }

@@ -147,6 +147,8 @@ pub(crate) enum Call {
     Posted,
     /// Of Portals: its operation.
     Portals(u32),
+    /// Of channels: its operation.
+    Channels(u32),
     /// None of these: the process has another version of the library, or has written over it.
     Unknown(u32),
 }
@@ -183,6 +185,7 @@ impl Call {
             9 => Call::End,
             10 => Call::Posted,
             32 => Call::Portals(flags),
+            48 => Call::Channels(flags),
             other => Call::Unknown(other),
         }
     }

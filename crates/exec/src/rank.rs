@@ -1,5 +1,6 @@
 //! A process as the program of a host: its calls, carried out by the host's card.
 
+use crate::channels::Goroutines;
 use crate::memory;
 use crate::pages::rank_or_any;
 use crate::portals::{Interface, op};
@@ -54,6 +55,7 @@ pub(crate) struct Program {
     failed: RefCell<Option<Error>>,
     counts: RefCell<Counts>,
     portals: Interface,
+    goroutines: Rc<Goroutines>,
     /// Whether the process waits for the end of the run.
     waits_for_end: Cell<bool>,
 }
@@ -111,17 +113,20 @@ impl Program {
             failed: RefCell::default(),
             counts: RefCell::default(),
             portals: Interface::new(host, turns, poll, POLLS),
+            goroutines: Goroutines::new(host, turns),
             waits_for_end: Cell::new(false),
         })
     }
 
     pub(crate) fn counts(&self) -> Counts {
         let (counts, moved) = (self.counts.borrow().clone(), self.portals.moved());
+        let channels = self.goroutines.moved();
         Counts {
-            sends: counts.sends + moved.operations,
-            bytes: counts.bytes + moved.bytes,
+            sends: counts.sends + moved.operations + channels.sends,
+            bytes: counts.bytes + moved.bytes + channels.bytes,
             // Of messages of MPI the card has matched each, too.
-            receives: counts.receives.max(moved.matched),
+            receives: counts.receives.max(moved.matched) + channels.receives,
+            calls: counts.calls + channels.calls,
             ..counts
         }
     }
@@ -163,6 +168,9 @@ impl Program {
                 // Its memory is there until no message can come any more.
                 self.waits_for_end.set(true);
                 return Ok(());
+            }
+            if let Call::Channels(op) = call {
+                return self.goroutines.clone().serve(op).await;
             }
             course.charged_ps = 0;
             self.turns.reply(self.rank, self.host.now().ps() + course.owed_ps, result, &completions);
@@ -231,7 +239,8 @@ impl Program {
                 0
             }
             Call::Portals(op) => self.portals.call(op).await?,
-            Call::Back | Call::Posted | Call::End => 0,
+            // The first call of a process that has goroutines, which have their own course.
+            Call::Channels(_) | Call::Back | Call::Posted | Call::End => 0,
             Call::Unknown(_) => return Err(written_over(call)),
         };
         match self.failed.borrow_mut().take() {

@@ -301,7 +301,8 @@ fn write(file: &str, log: &crate::schedule::Log, environment: &Environment<'_>) 
     })?;
     if written.schedule.ops().is_empty() {
         return Err(Error::Program(format!(
-            "{file}: there is nothing to write; a schedule is of what a program does by MPI or libfabric, and not by Portals"
+            "{file}: there is nothing to write; a schedule is of what a program does by MPI or libfabric, and not by Portals \
+             or channels"
         )));
     }
     let path = Path::new(file);

@@ -284,7 +284,8 @@ impl Turns {
         let who = if missing.len() as u32 == self.pages.ranks() { who } else { format!("not {who}") };
         Error::Input(format!(
             "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
-             libfabric, libfabric itself, or Portals 4 (nicety cc --host), be linked dynamically, and start as many processes as -n says"
+             libfabric, libfabric itself, or Portals 4 (nicety cc --host), and be linked dynamically, or be in Go and use go/nicety; and it has to \
+             start as many processes as -n says"
         ))
     }
 
@@ -367,7 +368,7 @@ impl Turns {
 
 fn died(rank: u32) -> Error {
     Error::Program(format!(
-        "the process of rank {rank} ended before it had closed the network, as MPI_Finalize and PtlFini do; what it printed may say \
-         why"
+        "the process of rank {rank} ended before it had closed the network, as MPI_Finalize and PtlFini do, and nicety.Main in \
+         Go; what it printed may say why"
     ))
 }

@@ -1,6 +1,8 @@
 //! Programs in C that speak to the provider as libfabric does, on simulated hosts.
 #![cfg(target_os = "linux")]
 
+mod channels;
+
 use nicety::{Environment, Error};
 use nicety_exec::{Report, Request, run};
 use std::path::PathBuf;

@@ -331,6 +331,14 @@ impl Program {
         }
     }
 
+    /// Carries out a call of a thread of the program, for those that keep its threads themselves: `host` is the thread's own.
+    ///
+    /// # Errors
+    /// What the call's function of [`Host`] fails with; a number that names nothing.
+    pub async fn call(&self, host: &Host, call: Call) -> Result<Outcome, Error> {
+        self.carry_out(host, call).await
+    }
+
     fn carry_out<'c>(&'c self, host: &'c Host, call: Call) -> Carried<'c> {
         match call {
             Call::Messages(call) => self.message(host, call),

@@ -1,0 +1,300 @@
+//! The calls of goroutines.
+
+use super::codes::{ALTERNATIVES, ARGUMENTS, DIRECT, op};
+use super::{Goroutines, Words};
+use crate::memory;
+use crate::protocol::ANY;
+use nicety::commands::{Call, ChannelCall, Outcome, Part, ProcessCall, ProcessSetup, Setup, Wanted};
+use nicety::{CardMemory, Duration, Error, Host, MemoryKind};
+use std::rc::Rc;
+
+/// The most bytes of the process that a call takes at once: no memory of a card is larger than this.
+const MOST_BYTES: u64 = 1 << 30;
+/// Of hosts.
+const PAGE: u64 = 4096;
+/// Words of an alternative of a selection.
+const ALTERNATIVE: usize = 3;
+
+/// Memory of the process, and a buffer of the host in its place: where a card finds the bytes of an indirect message. It is on pages of
+/// its own, so that what a message takes does not depend on where the process has it.
+struct Place {
+    part: Part,
+    class: u32,
+    address: u64,
+}
+
+impl Goroutines {
+    /// Carries out a call of a goroutine: its results are in the words.
+    pub(super) async fn carry_out(
+        self: &Rc<Self>,
+        host: &Host,
+        op: u32,
+        words: &mut Words,
+    ) -> Result<(), Error> {
+        let [a, b, c, d, e, f, ..] = *words;
+        match op {
+            op::LOAD => words[0] = self.set_up(ProcessSetup::Load { elf: self.read(a, b)? })?,
+            op::START => {
+                let name = String::from_utf8(self.read(b, c)?)
+                    .map_err(|_| Error::Input("a function's name is UTF-8".to_owned()))?;
+                let arguments = words.get(7..7 + words[6].min(ARGUMENTS as u64 + 1) as usize);
+                let arguments = arguments.expect("there are more words");
+                let start = ProcessSetup::Start {
+                    processes: a,
+                    name,
+                    microengine: word(d, "a microengine")?,
+                    context: word(e, "a context")?,
+                    contexts: (f != ANY).then(|| word(f, "a number of contexts")).transpose()?,
+                    arguments: arguments.iter().map(|argument| *argument as u32).collect(),
+                };
+                words[0] = self.set_up(start)?;
+            }
+            op::FINISHED => {
+                let call = Call::Processes(ProcessCall::Finished { process: a });
+                words[0] = number(self.program.call(host, call).await?);
+            }
+            op::MEMORY => words[0] = self.set_up(ProcessSetup::CardMemory { part: card_memory(words)? })?,
+            op::READ => {
+                let read = ProcessSetup::ReadCard { part: card_memory(words)? };
+                match self.program.set_up(Setup::Processes(read))? {
+                    Outcome::Bytes(bytes) => self.write(e, &bytes)?,
+                    _ => unreachable!("the outcome of a read"),
+                }
+            }
+            op::WRITE => {
+                let part = card_memory(words)?;
+                let contents = self.read(e, d)?;
+                self.program.set_up(Setup::Processes(ProcessSetup::WriteCard { part, contents }))?;
+            }
+            op::GO => words[0] = self.start(),
+            op::JOIN => {
+                let thread = self.threads.borrow_mut().remove(&a);
+                let thread = thread.ok_or_else(|| {
+                    Error::Program(format!("goroutine {a} is waited for by another one already"))
+                })?;
+                thread.join().await?;
+            }
+            op::COMPUTE => host.compute(Duration::from_ps(a)).await,
+            op::SLEEP => host.pause(Duration::from_ps(a)).await,
+            op::BARRIER => host.barrier().await,
+            _ => self.channel(host, op, words).await?,
+        }
+        Ok(())
+    }
+
+    /// Carries out a call on channels.
+    async fn channel(&self, host: &Host, op: u32, words: &mut Words) -> Result<(), Error> {
+        let [channel, timeout_ps, bytes, address, ..] = *words;
+        let timeout = limit(timeout_ps);
+        let mut moved = (0, 0);
+        match op {
+            op::SUBSCRIBE => {
+                let call = ChannelCall::Subscribe { target: word(channel, "a target")? };
+                words[0] = number(self.call(host, call).await?);
+            }
+            op::CLOSE => drop(self.call(host, ChannelCall::Close { channel }).await?),
+            op::SEND => {
+                let contents = direct(words, bytes)?;
+                self.call(host, ChannelCall::Send { channel, contents, timeout }).await?;
+                moved = (1, bytes);
+            }
+            op::RECEIVE => {
+                let wanted = word(bytes, "a length")?;
+                match self.call(host, ChannelCall::Receive { channel, bytes: wanted, timeout }).await? {
+                    Outcome::Bytes(contents) => set_contents(words, &contents),
+                    _ => unreachable!("the outcome of a receive"),
+                }
+            }
+            op::SEND_IND => {
+                let contents = self.read(address, bytes)?;
+                let place = self.place(address, bytes)?;
+                self.with(&place, |there| there.write(0, &contents))?;
+                let call = ChannelCall::SendInd { channel, part: place.part, timeout };
+                let sent = self.call(host, call).await;
+                self.give_back(place);
+                sent?;
+                moved = (1, bytes);
+            }
+            op::RECEIVE_IND => {
+                let place = self.place(address, bytes)?;
+                let call = ChannelCall::ReceiveInd { channel, part: place.part, timeout };
+                let received = self.call(host, call).await;
+                self.bring(place, received.is_ok())?;
+                received?;
+            }
+            op::SELECT => self.select(host, words).await?,
+            _ => {
+                let text = format!("there is no call {op}: the process has another version of go/nicety");
+                return Err(Error::Program(text));
+            }
+        }
+        let mut all = self.moved.get();
+        all.sends += moved.0;
+        all.bytes += moved.1;
+        all.receives += u64::from(matches!(op, op::RECEIVE | op::RECEIVE_IND | op::SELECT));
+        self.moved.set(all);
+        Ok(())
+    }
+
+    async fn select(&self, host: &Host, words: &mut Words) -> Result<(), Error> {
+        let [address, count, timeout_ps, ..] = *words;
+        if count > ALTERNATIVES {
+            return Err(Error::Input(format!(
+                "a selection of {count}; it has at most {ALTERNATIVES} alternatives"
+            )));
+        }
+        let given = self.read(address, count * ALTERNATIVE as u64 * 8)?;
+        let (mut alternatives, mut places) = (Vec::new(), Vec::new());
+        for each in given.chunks_exact(8 * ALTERNATIVE) {
+            let word_of = |at: usize| u64::from_le_bytes(each[8 * at..8 * at + 8].try_into().expect("eight"));
+            let [channel, bytes, address] = [0, 1, 2].map(word_of);
+            if address == 0 {
+                alternatives.push(Wanted::Direct { channel, bytes: word(bytes, "a length")? });
+                places.push(None);
+            } else {
+                let place = self.place(address, bytes)?;
+                alternatives.push(Wanted::Indirect { channel, part: place.part });
+                places.push(Some(place));
+            }
+        }
+        let call = ChannelCall::Select { alternatives, timeout: limit(timeout_ps) };
+        let selected = self.call(host, call).await;
+        let chosen = match &selected {
+            Ok(Outcome::Selected(index, contents)) => {
+                set_contents(words, contents);
+                words[0] = u64::from(*index);
+                Some(*index as usize)
+            }
+            _ => None,
+        };
+        for (at, place) in places.into_iter().enumerate() {
+            if let Some(place) = place {
+                self.bring(place, chosen == Some(at))?;
+            }
+        }
+        selected.map(drop)
+    }
+
+    async fn call(&self, host: &Host, call: ChannelCall) -> Result<Outcome, Error> {
+        self.program.call(host, Call::Channels(call)).await
+    }
+
+    fn set_up(&self, setup: ProcessSetup) -> Result<u64, Error> {
+        self.program.set_up(Setup::Processes(setup)).map(number)
+    }
+
+    fn process(&self) -> Result<u32, Error> {
+        let none = || Error::Program(format!("rank {} has no process", self.rank));
+        self.turns.pages.process(self.rank).ok_or_else(none)
+    }
+
+    /// Bytes of the process.
+    fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+        if bytes > MOST_BYTES {
+            return Err(Error::Input(format!("{bytes} bytes at once; a call takes up to {MOST_BYTES}")));
+        }
+        let mut read = vec![0; bytes as usize];
+        memory::read(self.process()?, address, &mut read)
+            .map_err(|error| unreachable_memory(address, bytes, &error))?;
+        Ok(read)
+    }
+
+    fn write(&self, address: u64, contents: &[u8]) -> Result<(), Error> {
+        memory::write(self.process()?, address, contents)
+            .map_err(|error| unreachable_memory(address, contents.len() as u64, &error))
+    }
+
+    /// A buffer in place of so many bytes of the process.
+    fn place(&self, address: u64, bytes: u64) -> Result<Place, Error> {
+        if bytes > MOST_BYTES {
+            return Err(Error::Input(format!("{bytes} bytes at once; a message has up to {MOST_BYTES}")));
+        }
+        let class = bytes.div_ceil(PAGE).max(1).next_power_of_two().ilog2();
+        let free = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop);
+        let buffer = match free {
+            Some(buffer) => buffer,
+            None => match self.program.set_up(Setup::Alloc { bytes: PAGE << class })? {
+                Outcome::Buffer { number, .. } => number,
+                _ => unreachable!("the outcome of an allocation"),
+            },
+        };
+        Ok(Place { part: Part { buffer, offset: 0, bytes }, class, address })
+    }
+
+    fn with<T>(&self, place: &Place, look: impl FnOnce(&nicety::HostBytes) -> T) -> Result<T, Error> {
+        let bytes = self.program.memory(place.part.buffer)?;
+        Ok(look(&bytes.expect("buffers for messages have bytes")))
+    }
+
+    fn give_back(&self, place: Place) {
+        self.free.borrow_mut().entry(place.class).or_default().push(place.part.buffer);
+    }
+
+    /// Brings what has come into the process, if anything has.
+    fn bring(&self, place: Place, has_come: bool) -> Result<(), Error> {
+        if has_come {
+            let mut contents = vec![0; place.part.bytes as usize];
+            self.with(&place, |there| there.read(0, &mut contents))?;
+            self.write(place.address, &contents)?;
+        }
+        self.give_back(place);
+        Ok(())
+    }
+}
+
+fn unreachable_memory(address: u64, bytes: u64, error: &std::io::Error) -> Error {
+    Error::Program(format!(
+        "{bytes} bytes at {address:#x} of the process cannot be reached: {error}; the simulation reads and writes the memory of its \
+         processes (ptrace(2) says what may forbid it)"
+    ))
+}
+
+/// The part of a card's memory that a call names.
+fn card_memory(words: &Words) -> Result<CardMemory, Error> {
+    let [kind, island, offset, bytes, ..] = *words;
+    let kind = usize::try_from(kind).ok().and_then(|kind| MemoryKind::ALL.get(kind));
+    Ok(CardMemory {
+        kind: *kind
+            .ok_or_else(|| Error::Input("the card's memories are CLS, CTM, IMEM and EMEM".to_owned()))?,
+        // An island number that is no size does not exist, like any other that is too large.
+        island: usize::try_from(island).unwrap_or(usize::MAX),
+        offset: word(offset, "an offset")?,
+        bytes: word(bytes, "a length")?,
+    })
+}
+
+fn word(value: u64, what: &str) -> Result<u32, Error> {
+    u32::try_from(value).map_err(|_| Error::Input(format!("{what} is a number of 32 bits, not {value}")))
+}
+
+fn number(outcome: Outcome) -> u64 {
+    match outcome {
+        Outcome::Word(number) => number,
+        _ => unreachable!("the outcome of what is numbered"),
+    }
+}
+
+fn limit(ps: u64) -> Option<Duration> {
+    (ps != ANY).then(|| Duration::from_ps(ps))
+}
+
+/// The contents of a direct message among a call's words.
+fn direct(words: &Words, bytes: u64) -> Result<Vec<u8>, Error> {
+    if bytes > DIRECT as u64 {
+        return Err(Error::Input(format!(
+            "a direct message of {bytes} bytes; it has 1 to {DIRECT}, and more go by SendInd"
+        )));
+    }
+    let mut contents: Vec<u8> = words[3..3 + DIRECT / 8].iter().flat_map(|word| word.to_le_bytes()).collect();
+    contents.truncate(bytes as usize);
+    Ok(contents)
+}
+
+/// Puts the contents of a direct message behind a call's first result.
+fn set_contents(words: &mut Words, contents: &[u8]) {
+    for (word, part) in words[1..].iter_mut().zip(contents.chunks(8)) {
+        let mut bytes = [0; 8];
+        bytes[..part.len()].copy_from_slice(part);
+        *word = u64::from_le_bytes(bytes);
+    }
+}
