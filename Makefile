@@ -14,6 +14,9 @@ PYTEST = $(BIN)/python -m pytest -rs -n logical --dist loadgroup $(PYTEST_FLAGS)
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Go, where it is: on the path, or where it installs itself.
+GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
+GO_MODULES := go/nicety tests/programs/goroutines
 # What the extension module is built from.
 SOURCES := Cargo.toml Cargo.lock $(shell find crates specs handlers)
 
@@ -100,7 +103,7 @@ mutants: setup $(MUTANTS) ## see whether tests notice changes of the code: of FI
 	$(BIN)/python tests/mutants.py --tool $(MUTANTS) --sample $(SAMPLE) --seed $(SEED) --tests='$(TESTS)' $(FILE)
 
 .PHONY: lint
-lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation without a warning
+lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, go vet, and documentation without a warning
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
@@ -108,12 +111,22 @@ lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, and documentation withou
 	$(BIN)/ruff format --check python tests examples docs/generate.py crates/python
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --quiet .github
+ifneq ($(GO),)
+	for module in $(GO_MODULES); do (cd $$module && $(GO) vet ./...); done
+	unformatted=$$($$(dirname $$(readlink -f $(GO)))/gofmt -l $(GO_MODULES)); [[ -z $$unformatted ]] || { \
+	    echo "not formatted: $$unformatted; make format" >&2; exit 1; }
+else
+	@echo "there is no Go toolchain (go): $(GO_MODULES) are not linted"
+endif
 
 .PHONY: format
-format: $(VENV)/.tools ## format Rust and Python
+format: $(VENV)/.tools ## format Rust, Python and Go
 	$(CARGO) fmt --all
 	$(BIN)/ruff check --fix python tests examples docs/generate.py crates/python
 	$(BIN)/ruff format python tests examples docs/generate.py crates/python
+ifneq ($(GO),)
+	$$(dirname $$(readlink -f $(GO)))/gofmt -w $(GO_MODULES)
+endif
 
 .PHONY: lock
 lock: check-tools ## choose the versions in requirements.lock anew, from pyproject.toml

@@ -7,6 +7,7 @@
     ```py               a part of a program, which only has to parse
     ```c                with an #include, it has to compile
     ```toml             it has to parse
+    $ git clone ...     gives the folder this tree, as `nicety`
     <!-- part: COMMAND -->  before a console block: COMMAND prints a part of what its first command does, whole
                         paragraphs behind the first, which says what there is. It runs in that command's place,
                         except in long runs (`HYPOTHESIS_PROFILE=soak`) and where pages are written
@@ -41,6 +42,8 @@ _INDENTED = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 _COMMAND = re.compile(r"(?:\$ )?((?:\.venv/bin/)?nicety [^\[]*)")
 _PICTURE = re.compile(r"!\[[^\]]+\]\((?:\.\./)*(?:docs/)?pictures/([\w.-]+)\)")
 PICTURES = ROOT / "docs/pictures"
+_GO = "/usr/local/go/bin"
+"""Where Go installs itself."""
 # Commands that set a machine up are not run again for a test.
 _SETS_UP = ("make", "git", "cd", "source", "pip", "apt", "sudo")
 MAKE = re.compile(r"(?:\$ )?make ([a-z-]+)")
@@ -104,7 +107,7 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.status = 0
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], _GO])
         self.environment = {**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONSAFEPATH": ""}
 
     def run(self, command: str) -> list[str]:
@@ -199,6 +202,8 @@ def _run_console(shell: Shell, console: str, part: str | None, *, update: bool) 
     for number, step in enumerate(todo):
         lines += f"$ {step.command}".splitlines()
         if step.command.split()[0] in _SETS_UP:
+            if step.command.startswith("git clone ") and not (shell.folder / "nicety").exists():
+                (shell.folder / "nicety").symlink_to(ROOT)
             lines += step.shown
             continue
         if part is not None:

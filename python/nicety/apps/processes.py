@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from os import fspath
 from pathlib import Path
-from typing import Literal, Unpack, cast
+from typing import BinaryIO, Literal, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Scale
@@ -129,23 +129,24 @@ def _program(words: Sequence[str]) -> Path:
     path = Path(found).absolute()
     try:
         with path.open("rb") as file:
-            _check_format(path, file.read(4096))
+            _check_format(path, file)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     return path
 
 
 _MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
-_INTERPRETER = 3
-"""The segment of a program that names what links it."""
+_INTERPRETER, _NOTE = 3, 4
+"""Segments of a program: what names the program that links it, and what says how it was built."""
 
 
-def _check_format(path: Path, head: bytes) -> None:
-    """Check that a program can take a library: what is no ELF file is a script."""
+def _check_format(path: Path, file: BinaryIO) -> None:
+    """Check that a program can take a library, or is in Go: what is no ELF file is a script."""
+    head = file.read(4096)
     if head[:4] != b"\x7fELF":
         return
-    with Path(sys.executable).resolve().open("rb") as file:
-        own = file.read(64)
+    with Path(sys.executable).resolve().open("rb") as python:
+        own = python.read(64)
     machine, its = (struct.unpack_from("<H", each, 18)[0] for each in (own, head))
     if own[4] != head[4] or machine != its:
         raise InputError(
@@ -153,13 +154,26 @@ def _check_format(path: Path, head: bytes) -> None:
             f"{_MACHINES.get(machine, f'machine {machine}')}; compile it for this one"
         )
     start, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
-    kinds = [
-        struct.unpack_from("<I", head, at)[0]
+    # Kind, flags, offset, two addresses and length.
+    segments = [
+        struct.unpack_from("<IIQQQQ", head, at)
         for at in range(start, start + size * count, size)
-        if size and at + 4 <= len(head)
+        if size and at + 40 <= len(head)
     ]
-    if _INTERPRETER not in kinds:
-        raise InputError(f"{path}: it is linked statically, and takes no library; link it dynamically")
+    kinds = [kind for kind, *_ in segments]
+    if _INTERPRETER not in kinds and not any(_is_of_go(file, segment) for segment in segments):
+        raise InputError(
+            f"{path}: it is linked statically, and takes no library; link it dynamically, or use go/nicety in Go"
+        )
+
+
+def _is_of_go(file: BinaryIO, segment: tuple[int, ...]) -> bool:
+    """Whether a segment is the note that the Go linker leaves in every program."""
+    kind, _, offset, _, _, length = segment
+    if kind != _NOTE:
+        return False
+    file.seek(offset)
+    return b"Go\0\0" in file.read(min(length, 4096))
 
 
 def _launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:

@@ -1,0 +1,44 @@
+package nicety
+
+import "errors"
+
+// What is wrong with a call; errors.Is tells them apart.
+var (
+	// ErrInput is an argument that cannot be. A program that ends with it has status 2.
+	ErrInput = errors.New("invalid argument")
+	// ErrFailed is a call that failed: the other end has another size or kind, or is not there.
+	ErrFailed = errors.New("failed")
+	// ErrTrap is a process of the card that was stopped.
+	ErrTrap = errors.New("process stopped")
+	// ErrTimedOut is a call whose other end did not come in time.
+	ErrTimedOut = errors.New("timed out")
+)
+
+// Error is an error of a call.
+type Error struct {
+	kind error
+	text string
+}
+
+func (e *Error) Error() string { return e.text }
+
+// Unwrap returns ErrInput, ErrFailed, ErrTrap or ErrTimedOut.
+func (e *Error) Unwrap() error { return e.kind }
+
+func inputError(text string) error { return &Error{ErrInput, text} }
+
+// The error of a code of channels.h.
+func errorOf(code int64, text string) error {
+	switch code {
+	case 0:
+		return nil
+	case 1:
+		return &Error{ErrInput, text}
+	case 3:
+		return &Error{ErrTrap, text}
+	case 4:
+		return &Error{ErrTimedOut, text}
+	default:
+		return &Error{ErrFailed, text}
+	}
+}

@@ -1,0 +1,3 @@
+module github.com/nicety-lab/nicety/go/nicety
+
+go 1.19
