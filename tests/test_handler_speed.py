@@ -1,0 +1,41 @@
+"""The benchmark of handlers' cost: its runs, and that its figures agree with each other."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "crates/python/benches/handlers.py"
+
+
+def test_packets_and_cycles_a_second_are_of_busy_cards() -> None:
+    run = subprocess.run(
+        [sys.executable, SCRIPT, "--packets=2000", "--long-packets=3000", "--tries=1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    messages, frames, pspin = run.stdout.splitlines()
+    for line, nic in ((messages, "spin-discrete"), (frames, "spin-100g")):
+        found = re.fullmatch(
+            rf"{nic}, a capture to a handler of (\d+) instructions: packets_per_s (\d+), us_per_packet ([\d.]+)", line
+        )
+        assert found, line
+        assert 20 <= int(found[1]) <= 60
+        assert int(found[2]) * float(found[3]) == pytest.approx(1e6, rel=0.02)
+    found = re.fullmatch(
+        r"pspin, ([\d.]+) of 32 cores busy: core_cycles_per_s (\d+), cycles_per_s (\d+), instructions_per_s (\d+)",
+        pspin,
+    )
+    assert found, pspin
+    busy, of_cores, of_clock, instructions = map(float, found.groups())
+    assert 31 <= busy <= 32
+    assert of_cores / of_clock == pytest.approx(busy, abs=0.1)
+    # 1997 instructions in some 3001 cycles, by the calibration of sum.c.
+    assert instructions / of_cores == pytest.approx(1997 / 3001, rel=0.01)
