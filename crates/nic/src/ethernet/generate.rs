@@ -3,7 +3,7 @@
 use super::card::Card;
 use super::wire;
 use crate::parts::{Due, Offered, Pace};
-use nicety_types::{NodeId, Path, Starter};
+use nicety_types::{NodeId, Starter};
 use std::rc::Rc;
 
 impl Card {
