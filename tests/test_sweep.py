@@ -335,6 +335,24 @@ def test_a_point_is_the_command_line_that_it_would_be(tmp_path: Path) -> None:
     found = [study.arguments(point.values) for point in points_of(study.grid, study.words, study.options)]
     common = ["bench", "latency", "--nic=qnix,nfp-4000"]
     assert found == [[*common, "--breakdown", "--set", "a.b=true"], [*common, "--set", "a.b=true"]]
+    file.write_text("run = 'exec'\n[options]\nprogram = './heat 100 \"a b\"'\n[grid]\nnic = ['qnix']\nn = [2]\n")
+    study = read_study(file)
+    (point,) = points_of(study.grid, study.words, study.options)
+    assert study.arguments(point.values) == ["exec", "--nic=qnix", "--ranks=2", "--", "./heat", "100", "a b"]
+    file.write_text("run = 'exec'\n[options]\nprogram = './heat \"a'\n[grid]\nnic = ['qnix']\n")
+    with pytest.raises(InputError, match=r"3: options.program: ./heat \"a: no closing quotation, as a shell reads it"):
+        read_study(file)
+
+
+def test_a_study_runs_real_programs(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "hello.py").write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    program = f"{sys.executable} hello.py"
+    (tmp_path / "cards.toml").write_text(
+        f"run = 'exec'\n[options]\nprogram = '{program}'\n[grid]\nnic = ['spin-discrete', 'spin-integrated']\nn = [2]\n"
+    )
+    nicety("sweep", "cards.toml")
+    discrete, integrated = pl.read_csv(tmp_path / "cards/table.csv")["max_finish_ns"]
+    assert 0 < integrated < discrete
 
 
 def running() -> list[int]:

@@ -44,7 +44,8 @@ class Study:
 
     def arguments(self, values: Mapping[str, Any]) -> list[str]:
         """The arguments of the command line at a point."""
-        given = {**self.options, **values}.items()
+        # What is behind `--` comes last.
+        given = sorted({**self.options, **values}.items(), key=lambda field: self.command.is_rest(field[0]))
         return [*self.words, *(word for name, value in given for word in self.command.words(name, value))]
 
 
@@ -204,13 +205,22 @@ class _Command:
         if isinstance(value, bool):
             return
         try:
-            given = [str(value)] if parameter.multiple else str(value)
+            given: Any = [str(value)] if parameter.multiple else str(value)
+            if parameter.nargs == -1:
+                given = shlex.split(given)
             found = parameter.process_value(self._context, given)
             check = getattr(self._command.callback, "checks", {}).get(parameter.name)
             if check is not None:
                 check(found)
         except (UsageError, InputError) as error:
             raise _Wrong(keys, error_text(error)) from error
+        except ValueError as error:
+            raise _Wrong(keys, f"{value}: {str(error).lower()}, as a shell reads it") from error
+
+    def is_rest(self, name: str) -> bool:
+        """Whether a field is the rest of the command line, such as a program with its arguments."""
+        parameter = self._parameters.get(name)
+        return parameter is not None and parameter.nargs == -1
 
     def words(self, name: str, value: Any) -> list[str]:
         """A field as the command line has it."""
@@ -218,6 +228,8 @@ class _Command:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             return ["--set", f"{name.removeprefix('set.')}={text}"]
         parameter = self._parameters[name]
+        if self.is_rest(name):
+            return ["--", *shlex.split(str(value))]
         if not _is_option(parameter):
             return [str(value)]
         flag = max(parameter.opts, key=len)

@@ -25,7 +25,10 @@ def run_command(arguments: Sequence[str]) -> Outcome:
     begin, said, error = time.perf_counter(), io.StringIO(), None
     with collected() as documents, _streams(said):
         try:
-            commands(args=[*arguments, "--json"], prog_name="nicety", standalone_mode=False)
+            # Not among what is behind `--`.
+            place = arguments.index("--") if "--" in arguments else len(arguments)
+            arguments = [*arguments[:place], "--json", *arguments[place:]]
+            commands(args=arguments, prog_name="nicety", standalone_mode=False)
         except (Exception, SystemExit) as wrong:
             error = error_text(wrong)
     if error is None and not documents:
