@@ -42,7 +42,7 @@ check-tools:
 
 $(VENV)/.tools: requirements.lock | check-tools
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.tools pyproject.toml $(SOURCES)
