@@ -3,9 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "process.c",
     "clock.c",
+    "start.c",
     "addresses.c",
     "completions.c",
     "messages.c",

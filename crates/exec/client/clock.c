@@ -1,6 +1,6 @@
 /* Clocks and waits of a process, in the time of the simulation: loaded before the C library, whose functions these replace.
  *
- * Until the process takes part, clocks stand still but for what reading them costs, and waits are real. */
+ * Until the process takes part, waits are real, and clocks go on by what has been waited for and by what reading them costs. */
 
 #define _GNU_SOURCE
 
@@ -50,7 +50,7 @@ static int is_simulated(clockid_t clock) {
 
 /* Whether waits of the calling thread pass in the simulation. */
 static int is_waiter(void) {
-    return nicety_attached() && nicety_is_simulated();
+    return nicety_attached() && nicety_is_simulated() && !nicety_starts();
 }
 
 static uint64_t zero_ns(clockid_t clock) {
@@ -104,24 +104,33 @@ EXPORT time_t time(time_t *into) {
 }
 
 EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *span, struct timespec *left) {
-    if (!nicety_attached() || !is_simulated(clock)) {
-        REAL(clock_nanosleep);
+    REAL(clock_nanosleep);
+    if (!is_simulated(clock))
         return real(clock, flags, span, left);
-    }
     if (!is_valid(span))
         return EINVAL;
     uint64_t ps = span_ps(span);
     if (flags & TIMER_ABSTIME) {
-        uint64_t now = zero_ns(clock) * PS_PER_NS + nicety_now_ps();
-        uint64_t until = (uint64_t)span->tv_sec < UINT64_MAX / 2 / NS_PER_S / PS_PER_NS ? ps : UINT64_MAX;
-        ps = until > now ? until - now : 0;
+        uint64_t now = zero_ns(clock) + nicety_now_ps() / PS_PER_NS;
+        uint64_t seconds = (uint64_t)span->tv_sec;
+        uint64_t until = seconds < UINT64_MAX / NS_PER_S ? seconds * NS_PER_S + (uint64_t)span->tv_nsec : UINT64_MAX;
+        ps = until > now ? ps_of(until - now) : 0;
+    }
+    if (!is_waiter()) {
+        struct timespec wait = spec(ps / PS_PER_NS);
+        int others_go_on = nicety_leave();
+        int error = real(clock, 0, &wait, flags & TIMER_ABSTIME ? NULL : left);
+        if (others_go_on)
+            nicety_return();
+        if (error)
+            return error;
     }
     nicety_sleep_ps(ps);
     return 0;
 }
 
 EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
-    if (!is_waiter()) {
+    if (!nicety_is_simulated()) {
         REAL(nanosleep);
         return real(span, left);
     }
@@ -143,21 +152,23 @@ EXPORT unsigned sleep(unsigned seconds) {
 /* Waits of an attached process: what is there already takes no time; else others go on meanwhile, and where the time that the
  * caller gives has passed, it has passed in the simulation, too. */
 
+#define WAITED(call, ps)                                                                                               \
+    int left = nicety_leave();                                                                                         \
+    int waited = call, error = errno;                                                                                  \
+    if (left)                                                                                                          \
+        nicety_return();                                                                                               \
+    if (!waited && nicety_is_simulated())                                                                              \
+        nicety_sleep_ps(ps);                                                                                           \
+    errno = error;                                                                                                     \
+    return waited
+
 static int poll_for(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask) {
     REAL(ppoll);
     static const struct timespec now = {0, 0};
     int found = real(files, count, &now, mask);
-    if (found || !is_waiter() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
+    if (found || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
         return found;
-    int left = nicety_leave();
-    found = real(files, count, limit, mask);
-    int error = errno;
-    if (left)
-        nicety_return();
-    if (!found && limit && is_valid(limit))
-        nicety_sleep_ps(span_ps(limit));
-    errno = error;
-    return found;
+    WAITED(real(files, count, limit, mask), limit ? span_ps(limit) : 0);
 }
 
 EXPORT int ppoll(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask) {
@@ -172,20 +183,13 @@ EXPORT int poll(struct pollfd *files, nfds_t count, int ms) {
 EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
                    const struct timespec *restrict limit, const sigset_t *restrict mask) {
     REAL(pselect);
-    if (!is_waiter() || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
+    if (limit && limit->tv_sec == 0 && limit->tv_nsec == 0)
         return real(count, in, out, other, limit, mask);
-    if (count == 0 && limit && is_valid(limit)) {
+    if (count == 0 && limit && is_valid(limit) && is_waiter()) {
         nicety_sleep_ps(span_ps(limit));
         return 0;
     }
-    int left = nicety_leave();
-    int found = real(count, in, out, other, limit, mask), error = errno;
-    if (left)
-        nicety_return();
-    if (!found && limit && is_valid(limit))
-        nicety_sleep_ps(span_ps(limit));
-    errno = error;
-    return found;
+    WAITED(real(count, in, out, other, limit, mask), limit ? span_ps(limit) : 0);
 }
 
 EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
@@ -199,17 +203,9 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
 EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
     REAL(epoll_wait);
     int found = real(file, events, most, 0);
-    if (found || ms == 0 || !is_waiter())
-        return found || ms == 0 ? found : real(file, events, most, ms);
-    int left = nicety_leave();
-    found = real(file, events, most, ms);
-    int error = errno;
-    if (left)
-        nicety_return();
-    if (!found && ms > 0)
-        nicety_sleep_ps((uint64_t)ms * 1000000 * PS_PER_NS);
-    errno = error;
-    return found;
+    if (found || ms == 0)
+        return found;
+    WAITED(real(file, events, most, ms), ms > 0 ? (uint64_t)ms * 1000000 * PS_PER_NS : 0);
 }
 
 /* Whether a read of this file may have to wait. A launcher is spoken to by sockets and pipes. */

@@ -24,6 +24,9 @@ static uint32_t own_rank;
 static pid_t own_pid;
 /* Whether the time of this thread is the simulation's: that of the main thread, and of threads that have made a call. */
 static _Thread_local int is_simulated;
+static _Thread_local int phase;
+/* Whether a thread that ends is outside, and whether it has communicated since its phase began. */
+static _Thread_local int is_outside, has_communicated;
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 /* The CPU time of the calling thread when the last reply came. */
 static uint64_t cpu_ns;
@@ -117,7 +120,20 @@ int nicety_attached(void) {
 }
 
 int nicety_is_simulated(void) {
-    return nicety_slot && is_simulated;
+    return nicety_slot && is_simulated && phase != NICETY_ENDS;
+}
+
+int nicety_starts(void) {
+    return phase == NICETY_STARTS;
+}
+
+int nicety_is_idle(void) {
+    return phase != NICETY_RUNS && !has_communicated;
+}
+
+/* To the next second. */
+static void round_up(void) {
+    early_ps = (early_ps / PS_PER_S + 1) * PS_PER_S;
 }
 
 int nicety_attach(void) {
@@ -128,7 +144,7 @@ int nicety_attach(void) {
         return 0;
     if (atomic_compare_exchange_strong(&nicety_slot->pid, &none, (uint32_t)own_pid)) {
         is_simulated = 1;
-        early_ps = (early_ps / PS_PER_S + 1) * PS_PER_S;
+        round_up();
         return 0;
     }
     fprintf(stderr, "nicety: rank %u is process %u already; one process of a rank uses the network\n", own_rank, none);
@@ -139,6 +155,10 @@ static void ring(uint32_t turn) {
     atomic_store_explicit(&nicety_slot->turn, turn, memory_order_release);
     atomic_fetch_add(&nicety_shared->bell, 1);
     futex_wake(&nicety_shared->bell);
+}
+
+static int is_without_simulator(void) {
+    return kill((pid_t)nicety_shared->simulator, 0) && errno == ESRCH;
 }
 
 static void wait_for_turn(void) {
@@ -152,8 +172,8 @@ static void wait_for_turn(void) {
     }
     while (atomic_load_explicit(turn, memory_order_acquire) != TURN_RUN) {
         futex_wait(turn, TURN_CALL);
-        /* Without a simulator there is no reply. */
-        if (kill((pid_t)nicety_shared->simulator, 0) && errno == ESRCH)
+        /* There will be no reply. */
+        if (is_without_simulator())
             _exit(1);
     }
 }
@@ -187,13 +207,56 @@ static void carry_out(void) {
         cpu_ns = thread_cpu_ns();
 }
 
+static int leave(uint32_t how) {
+    if (!nicety_attached() || !is_simulated || nicety_slot->ended)
+        return 0;
+    uint32_t run = TURN_RUN;
+    /* Another thread may be in a call. */
+    if (!atomic_compare_exchange_strong(&nicety_slot->turn, &run, how))
+        return 0;
+    atomic_fetch_add(&nicety_shared->bell, 1);
+    futex_wake(&nicety_shared->bell);
+    return 1;
+}
+
+static int64_t call_now(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
+    int error = errno;
+    is_simulated = 1;
+    pthread_mutex_lock(&calling);
+    measure();
+    nicety_slot->call = call;
+    nicety_slot->flags = flags;
+    for (unsigned i = 0; i < count; i++)
+        nicety_slot->args[i] = args[i];
+    ring(TURN_CALL);
+    wait_for_turn();
+    int64_t result = nicety_slot->result;
+    if (nicety_shared->measured)
+        cpu_ns = thread_cpu_ns();
+    pthread_mutex_unlock(&calling);
+    errno = error;
+    return result;
+}
+
+/* Around what a thread that ends has the simulator do. */
+static void come(void) {
+    if (is_outside)
+        call_now(CALL_BACK, 0, NULL, 0);
+    is_outside = 0;
+}
+
+static void go(void) {
+    is_outside = phase == NICETY_ENDS && leave(TURN_ENDS);
+}
+
 static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, size_t copied, void *memory) {
     if (!nicety_attached()) {
         free(memory);
         return -ENODEV;
     }
     int error = errno;
-    is_simulated = 1;
+    is_simulated = has_communicated = 1;
+    come();
     pthread_mutex_lock(&calling);
     if (waiting_posts() == NICETY_POSTS)
         carry_out();
@@ -213,6 +276,7 @@ static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned co
     }
     atomic_store_explicit(&nicety_slot->posted, number + 1, memory_order_release);
     pthread_mutex_unlock(&calling);
+    go();
     errno = error;
     return 0;
 }
@@ -228,34 +292,49 @@ int nicety_post_freed(uint32_t call, uint32_t flags, const uint64_t *args, unsig
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
     if (!nicety_attached())
         return -ENODEV;
-    int error = errno;
-    is_simulated = 1;
-    pthread_mutex_lock(&calling);
-    measure();
-    nicety_slot->call = call;
-    nicety_slot->flags = flags;
-    for (unsigned i = 0; i < count; i++)
-        nicety_slot->args[i] = args[i];
-    ring(TURN_CALL);
-    wait_for_turn();
-    int64_t result = nicety_slot->result;
-    if (nicety_shared->measured)
-        cpu_ns = thread_cpu_ns();
-    pthread_mutex_unlock(&calling);
-    errno = error;
+    if (call != CALL_BACK && call != CALL_POSTED && call != CALL_END)
+        has_communicated = 1;
+    come();
+    int64_t result = call_now(call, flags, args, count);
+    if (call != CALL_END)
+        go();
     return result;
 }
 
 int nicety_leave(void) {
-    if (!nicety_attached() || !is_simulated || nicety_slot->ended)
-        return 0;
-    uint32_t run = TURN_RUN;
-    /* Another thread may be in a call. */
-    if (!atomic_compare_exchange_strong(&nicety_slot->turn, &run, TURN_OUTSIDE))
-        return 0;
-    atomic_fetch_add(&nicety_shared->bell, 1);
-    futex_wake(&nicety_shared->bell);
+    return phase == NICETY_ENDS ? 0 : leave(TURN_OUTSIDE);
+}
+
+void nicety_enter(int next) {
+    come();
+    if (phase == NICETY_STARTS && nicety_attached())
+        round_up();
+    phase = next;
+    has_communicated = 0;
+    if (phase == NICETY_ENDS && nicety_attached() && !nicety_slot->ended) {
+        /* All that has been spent before counts. */
+        call_now(CALL_POSTED, 0, NULL, 0);
+        go();
+    }
+}
+
+/* Whether every rank has closed the network. */
+static int all_have_ended(void) {
+    for (uint32_t rank = 0; rank < nicety_shared->ranks; rank++) {
+        struct nicety_slot *slot = (struct nicety_slot *)((char *)nicety_shared + NICETY_PAGE + (size_t)NICETY_SLOT_BYTES * rank);
+        if (!atomic_load_explicit(&slot->ended, memory_order_acquire))
+            return 0;
+    }
     return 1;
+}
+
+void nicety_end_together(void) {
+    static const struct timespec look = {.tv_nsec = 1000000};
+    if (!nicety_attached() || !nicety_slot->ended)
+        return;
+    while (!all_have_ended() && !is_without_simulator())
+        /* Not the preloaded one. */
+        syscall(SYS_nanosleep, &look, NULL);
 }
 
 void nicety_return(void) {
@@ -280,7 +359,7 @@ uint64_t nicety_now_ps(void) {
 }
 
 uint64_t nicety_clock_ps(void) {
-    if (nicety_attached()) {
+    if (nicety_attached() && phase != NICETY_STARTS) {
         settle();
         measure();
         nicety_slot->spent_ps += nicety_shared->clock_cost_ps;
@@ -292,7 +371,7 @@ uint64_t nicety_clock_ps(void) {
 }
 
 void nicety_sleep_ps(uint64_t ps) {
-    if (!nicety_attached())
+    if (!nicety_attached() || phase == NICETY_STARTS)
         early_ps += ps;
     else if (nicety_slot->ended)
         nicety_slot->spent_ps += ps;

@@ -20,6 +20,20 @@ int nicety_attached(void);
 /* Whether the clocks and waits of the calling thread are those of the simulation. Other threads have the machine's. */
 int nicety_is_simulated(void);
 
+/* What the calling thread does: it runs, or starts or ends an MPI that waits for its launcher by looking and sleeping. While it starts,
+ * clocks go on as before it takes part, and waits are real. While it ends, it has the machine's time, and is outside between its
+ * calls. */
+enum { NICETY_RUNS, NICETY_STARTS, NICETY_ENDS };
+void nicety_enter(int phase);
+int nicety_starts(void);
+
+/* Waits until all ranks have closed the network, if this one has. A launcher ends the others when one ends with a status that is not 0,
+ * and they would seem to have died. */
+void nicety_end_together(void);
+
+/* Whether nothing can come, as the calling thread starts or ends and has not communicated since. */
+int nicety_is_idle(void);
+
 /* Takes the page of this rank. 0, or an error of errno.h: EBUSY when another process of this rank has it. */
 int nicety_attach(void);
 

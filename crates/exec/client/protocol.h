@@ -29,7 +29,8 @@
 /* In place of a rank: any. */
 #define NICETY_ANY UINT64_MAX
 
-enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2 };
+/* The last is outside until all others end, too. */
+enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2, TURN_ENDS = 3 };
 
 enum {
     CALL_SEND = 1, /* address, bytes, rank, tag, data, context */
@@ -101,7 +102,7 @@ struct nicety_slot {
     uint64_t args[8];
     int64_t result;
     uint32_t completions;
-    uint32_t ended; /* the process has closed its endpoint */
+    _Atomic uint32_t ended; /* the process has closed its endpoint */
     struct nicety_completion completion[NICETY_MOST_COMPLETIONS];
     _Atomic uint32_t posted; /* posts that were written, modulo 2^32 */
     _Atomic uint32_t taken;  /* those of them that were carried out */

@@ -20,6 +20,7 @@ pub(crate) mod turn {
     pub(crate) const RUN: u32 = 0;
     pub(crate) const CALL: u32 = 1;
     pub(crate) const OUTSIDE: u32 = 2;
+    pub(crate) const ENDS: u32 = 3;
 }
 
 pub(crate) mod flag {

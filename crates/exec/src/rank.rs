@@ -86,6 +86,8 @@ struct Course {
     /// The part of what the process has spent since its last reply that has been looked at, and what of all is still to be charged.
     charged_ps: u64,
     owed_ps: u64,
+    /// Since when it has only waited for the end of all others.
+    ends: Option<Time>,
 }
 
 /// A call that there is not, or that is not posted.
@@ -141,14 +143,14 @@ impl Program {
 
     /// Runs until the process closes the network.
     pub(crate) async fn run(self: Rc<Self>) -> Result<(), Error> {
-        let ended = self.clone().serve().await;
+        let mut course = Course::default();
+        let ended = self.clone().serve(&mut course).await;
         self.turns.ended(self.rank);
-        self.counts.borrow_mut().finish = self.host.now();
+        self.counts.borrow_mut().finish = course.ends.unwrap_or(self.host.now());
         ended
     }
 
-    async fn serve(self: Rc<Self>) -> Result<(), Error> {
-        let mut course = Course::default();
+    async fn serve(self: Rc<Self>, course: &mut Course) -> Result<(), Error> {
         self.turns.back(self.rank).await?;
         loop {
             let next = self.turns.next(self.rank)?;
@@ -156,14 +158,18 @@ impl Program {
                 if !call.is_post() {
                     return Err(written_over(call));
                 }
-                self.carry_out(call, spent, &mut course).await?;
+                self.carry_out(call, spent, course).await?;
                 self.turns.pages.take(self.rank);
             }
-            let Next::Call(call, spent) = next else {
-                self.turns.back(self.rank).await?;
-                continue;
+            let (call, spent) = match next {
+                Next::Call(call, spent) => (call, spent),
+                Next::Outside { ends } => {
+                    course.ends = course.ends.or(ends.then(|| self.host.now()));
+                    self.turns.back(self.rank).await?;
+                    continue;
+                }
             };
-            let (result, completions) = self.carry_out(call, spent, &mut course).await?;
+            let (result, completions) = self.carry_out(call, spent, course).await?;
             if call == Call::Portals(op::FINI) {
                 // Its memory is there until no message can come any more.
                 self.waits_for_end.set(true);
@@ -189,6 +195,9 @@ impl Program {
     ) -> Result<(i64, Vec<Completion>), Error> {
         if !matches!(call, Call::Back | Call::Posted) {
             self.counts.borrow_mut().calls += 1;
+        }
+        if !matches!(call, Call::Back | Call::Posted | Call::End) {
+            course.ends = None;
         }
         course.owed_ps += spent_ps.saturating_sub(std::mem::replace(&mut course.charged_ps, spent_ps));
         if !self.turns.have_started() {

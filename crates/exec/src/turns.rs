@@ -53,8 +53,8 @@ struct Rank {
 pub(crate) enum Next {
     /// It calls, and has spent so many picoseconds before.
     Call(Call, u64),
-    /// It waits for something that is not simulated.
-    Outside,
+    /// It waits for something that is not simulated: at its end for that of all others.
+    Outside { ends: bool },
 }
 
 pub(crate) struct Turns {
@@ -124,7 +124,8 @@ impl Turns {
                     }
                     return Ok(Next::Call(call, spent));
                 }
-                turn::OUTSIDE => return Ok(Next::Outside),
+                turn::OUTSIDE => return Ok(Next::Outside { ends: false }),
+                turn::ENDS => return Ok(Next::Outside { ends: true }),
                 _ => {
                     let since = Instant::now();
                     self.pages.wait(rung, LOOK_EVERY);
@@ -169,7 +170,11 @@ impl Turns {
 
     /// A process that is outside comes back.
     pub(crate) async fn back(&self, rank: u32) -> Result<(), Error> {
-        let (signal, what) = self.enter(rank, State::Outside, "something that is not simulated");
+        let what = match self.pages.turn(rank) {
+            turn::ENDS => "the end of the others, in MPI_Finalize",
+            _ => "something that is not simulated",
+        };
+        let (signal, what) = self.enter(rank, State::Outside, what);
         describe(|| what.to_owned(), signal.wait_until(|| self.has_come(rank))).await;
         self.with(rank, |own| own.state.set(State::Taken));
         if self.is_interrupted() {
@@ -312,10 +317,14 @@ impl Turns {
                 return self.complete(&held) || self.release();
             }
             let come: Vec<u32> = outside.iter().copied().filter(|&rank| self.has_come(rank)).collect();
-            let is_running = |rank: &u32| self.pages.turn(*rank) != turn::OUTSIDE && !self.has_come(*rank);
+            let is_running = |rank: &u32| {
+                !matches!(self.pages.turn(*rank), turn::OUTSIDE | turn::ENDS) && !self.has_come(*rank)
+            };
+            // They do not come back before those who poll have ended.
+            let all_end = outside.iter().all(|&rank| self.pages.turn(rank) == turn::ENDS);
             let is_first = !self.is_complete.get();
             let quiet = if is_first { SETTLED_FIRST } else { SETTLED };
-            let settled = !outside.iter().any(is_running) && since.elapsed() >= quiet;
+            let settled = !outside.iter().any(is_running) && (all_end || since.elapsed() >= quiet);
             let launched = self.processes.ended().is_none();
             let late = settled || !launched || began.elapsed() >= START;
             // Who has come first waits for the others, so that runs are alike.
@@ -325,8 +334,13 @@ impl Turns {
                 back.into_iter().for_each(|rank| self.signal(rank).notify_all());
                 return true;
             }
-            if come.is_empty() && late && (self.complete(&held) || self.release()) {
-                return true;
+            if come.is_empty() && late {
+                if self.complete(&held) || self.release() {
+                    return true;
+                }
+                if settled && all_end && !self.in_state(State::Polls).is_empty() {
+                    return false;
+                }
             }
             if !launched && come.is_empty() {
                 return false;

@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,6 +307,73 @@ static void clocks(void) {
         printf("%llu\n", (unsigned long long)now_ns(CLOCK_MONOTONIC));
 }
 
+/* Waits 20 ms for a byte that does not come: whether it took so long. */
+static void *waits(void *file) {
+    struct pollfd look = {.fd = *(int *)file, .events = POLLIN};
+    uint64_t before = now_ns(CLOCK_MONOTONIC);
+    CHECK(poll(&look, 1, 20) == 0);
+    CHECK(now_ns(CLOCK_MONOTONIC) - before >= 20000000u);
+    return NULL;
+}
+
+/* Another thread than the one that uses the network has the time of this machine, on clocks and in waits. */
+static void threads(void) {
+    int ends[2];
+    CHECK(!pipe(ends));
+    pthread_t other;
+    CHECK(!pthread_create(&other, NULL, waits, ends) && !pthread_join(other, NULL));
+}
+
+static unsigned all_ranks;
+
+static void open_of_mpi(void) {
+    open_all(all_ranks);
+}
+
+static void look_of_mpi(void) {
+    struct fi_cq_tagged_entry entry;
+    CHECK(cq->ops->read(cq, &entry, 1) == -EAGAIN);
+}
+
+static void *in(void *mpi, const char *name) {
+    void *found = dlsym(mpi, name);
+    CHECK(found);
+    return found;
+}
+
+/* An MPI that waits for its launcher as it starts and ends; between, rank 0 sends to rank 1, which may wait for one message more. */
+static void waits_for_launcher(const char *library, const char *folder, int for_more) {
+    void *mpi = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+    CHECK(mpi);
+    *(void (**)(void))in(mpi, "waiting_open") = open_of_mpi;
+    *(void (**)(void))in(mpi, "waiting_look") = look_of_mpi;
+    *(void (**)(void))in(mpi, "waiting_close") = close_all;
+    *(const char **)in(mpi, "waiting_folder") = folder;
+    *(unsigned *)in(mpi, "waiting_rank") = (unsigned)rank;
+    *(unsigned *)in(mpi, "waiting_ranks") = all_ranks;
+    int (*start)(int *, char ***), (*end)(void);
+    *(void **)&start = in(RTLD_DEFAULT, "MPI_Init");
+    *(void **)&end = in(RTLD_DEFAULT, "MPI_Finalize");
+    CHECK((void *)start != dlsym(mpi, "MPI_Init"));
+    CHECK(!start(NULL, NULL));
+    static char bytes[8];
+    uint64_t before = now_ns(CLOCK_MONOTONIC);
+    if (rank == 0) {
+        usleep(30);
+        CHECK(now_ns(CLOCK_MONOTONIC) - before == 30000 + 25);
+        CHECK(!ep->tagged->send(ep, bytes, sizeof bytes, NULL, 1, 7, bytes));
+        next();
+    } else if (rank == 1) {
+        for (int messages = for_more ? 2 : 1; messages; messages--) {
+            CHECK(!ep->tagged->recv(ep, bytes, sizeof bytes, NULL, 0, 7, 0, bytes));
+            next();
+        }
+        uint64_t took = now_ns(CLOCK_MONOTONIC) - before;
+        CHECK(took > 30000 && took < 33000);
+    }
+    CHECK(!end());
+}
+
 int main(int count, char **words) {
     CHECK(count > 2);
     const char *what = words[1];
@@ -312,7 +381,13 @@ int main(int count, char **words) {
         return 0;
     if (!strcmp(what, "fails"))
         return 7;
-    open_all((unsigned)atoi(words[2]));
+    all_ranks = (unsigned)atoi(words[2]);
+    if (count > 4) {
+        rank = (uint64_t)atoi(getenv("NICETY_RANK"));
+        waits_for_launcher(words[3], words[4], !strcmp(what, "waits for more"));
+        return 0;
+    }
+    open_all(all_ranks);
     if (!strcmp(what, "echo"))
         echo();
     else if (!strcmp(what, "match"))
@@ -329,6 +404,8 @@ int main(int count, char **words) {
         discard();
     else if (!strcmp(what, "clocks"))
         clocks();
+    else if (!strcmp(what, "threads"))
+        threads();
     else if (!strcmp(what, "stuck")) {
         char in[8];
         CHECK(!ep->tagged->recv(ep, in, sizeof in, NULL, 1 - rank, 5 + rank, 0x100, in));

@@ -9,30 +9,44 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The program, compiled.
+/// What a file of this folder compiles to.
+fn compiled(source: &str, name: &str, options: &[&str]) -> String {
+    let into = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let status = Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror"])
+        .args(options)
+        .arg("-o")
+        .arg(&into)
+        .arg(format!("{}/tests/{source}", env!("CARGO_MANIFEST_DIR")))
+        .args(["-ldl", "-lpthread"])
+        .status();
+    assert!(status.expect("a C compiler").success());
+    into.to_str().expect("a plain path").to_owned()
+}
+
+/// The program.
 fn client() -> &'static str {
     static CLIENT: OnceLock<String> = OnceLock::new();
-    CLIENT.get_or_init(|| {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let (source, into) =
-            (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client.c"), folder.join("exec-client"));
-        let status = Command::new("cc")
-            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o"])
-            .arg(&into)
-            .args([source, "-ldl"])
-            .status();
-        assert!(status.expect("a C compiler").success());
-        into.to_str().expect("a plain path").to_owned()
-    })
+    CLIENT.get_or_init(|| compiled("client.c", "exec-client", &[]))
+}
+
+/// An MPI that starts and ends as Open MPI does.
+fn waiting_mpi() -> &'static str {
+    static LIBRARY: OnceLock<String> = OnceLock::new();
+    LIBRARY.get_or_init(|| compiled("waiting_mpi.c", "libexec-waiting.so", &["-shared", "-fPIC"]))
 }
 
 /// Runs it on so many hosts.
 fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
+    runs_with(nic, &[what, &ranks.to_string()], ranks)
+}
+
+fn runs_with(nic: &str, words: &[&str], ranks: u32) -> Result<Report, Error> {
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
+    let program: Vec<_> = [client()].into_iter().chain(words.iter().copied()).collect();
     let text = format!(
-        r#"{{"program": ["{}", "{what}", "{ranks}"], "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
-            "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#,
-        client()
+        r#"{{"program": {program:?}, "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
+            "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#
     );
     run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
 }
@@ -113,6 +127,41 @@ fn clocks_are_those_of_the_simulation() {
         let (least, most) = (3600.1e9, 3600.1e9 + 1.0e4);
         let finish: f64 = rank.finish_ns.ps as f64 / 1000.0;
         assert!((least..most).contains(&finish), "{finish}");
+    }
+}
+
+#[test]
+fn other_threads_wait_in_the_time_of_the_machine() {
+    assert_eq!(runs("spin-discrete", "threads", 1).unwrap().status, 0);
+}
+
+/// Runs an MPI that waits for its launcher as it starts and ends, which is here a folder.
+fn waits_for_launcher(what: &str, number: u32) -> Result<Report, Error> {
+    let folder = format!("{}/waits-{what}-{number}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    std::fs::create_dir(&folder).unwrap();
+    let report = runs_with("spin-discrete", &[what, "3", waiting_mpi(), &folder], 3);
+    std::fs::remove_dir_all(folder).unwrap();
+    report
+}
+
+#[test]
+fn what_a_launcher_is_waited_for_takes_no_time() {
+    let first = waits_for_launcher("waits", 0).unwrap();
+    assert_eq!(first.status, 0);
+    for again in 1..4 {
+        assert_eq!(waits_for_launcher("waits", again).unwrap().ranks, first.ranks);
+    }
+    // Rank 2 does nothing, and the others end when the message has come, after 30 us: no sleep of theirs is in it.
+    let ended: Vec<u64> = first.ranks.iter().map(|rank| rank.finish_ns.ps / 1_000_000).collect();
+    assert_eq!(ended[2], 0);
+    assert!(ended[..2].iter().all(|us| (30..33).contains(us)), "{ended:?}");
+}
+
+#[test]
+fn who_waits_for_a_rank_that_ends_is_named() {
+    let Err(Error::Deadlock(text)) = waits_for_launcher("waits for more", 0) else { panic!() };
+    for part in ["receive of 8 bytes from rank 0, tag 7", "the end of the others, in MPI_Finalize"] {
+        assert!(text.contains(part), "{part} in {text}");
     }
 }
 

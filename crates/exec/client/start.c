@@ -1,0 +1,95 @@
+/* MPI_Init and MPI_Finalize in front of MPI's own. Open MPI waits for its launcher there by looking at its queue and sleeping, as
+ * often as the machine has time for, so that none of that counts. Other MPIs wait in reads of sockets, which clock.c has. With each MPI,
+ * the ranks end together. */
+
+#define _GNU_SOURCE
+
+#include "process.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define MOST_LIBRARIES 4096
+
+/* A function of a library that is loaded, by the library's name, or NULL. */
+static void *in(const char *library, const char *name) {
+    void *file = *library ? dlopen(library, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *found = file ? dlsym(file, name) : NULL;
+    if (file)
+        dlclose(file);
+    return found;
+}
+
+struct names {
+    char *all[MOST_LIBRARIES];
+    int count;
+};
+
+static int note(struct dl_phdr_info *info, size_t bytes, void *into) {
+    (void)bytes;
+    struct names *names = into;
+    char *name = names->count < MOST_LIBRARIES && *info->dlpi_name ? strdup(info->dlpi_name) : NULL;
+    if (name)
+        names->all[names->count++] = name;
+    return 0;
+}
+
+/* MPI's own function behind one of these. A program may have loaded it for itself, as Python does: then it is in none that all see. */
+static void *behind(const char *name, void *hiding) {
+    void *found = dlsym(RTLD_NEXT, name);
+    if (found)
+        return found;
+    struct names names = {.count = 0};
+    dl_iterate_phdr(note, &names);
+    for (int i = 0; i < names.count; i++) {
+        void *own = found ? NULL : in(names.all[i], name);
+        if (own && own != hiding)
+            found = own;
+        free(names.all[i]);
+    }
+    if (!found) {
+        fprintf(stderr, "nicety: the program calls %s, and has no MPI with it\n", name);
+        _exit(126);
+    }
+    return found;
+}
+
+static int is_of_open_mpi(void *function) {
+    Dl_info info;
+    return dladdr(function, &info) && info.dli_fname && in(info.dli_fname, "ompi_mpi_comm_world");
+}
+
+#define WITHIN(phase, name, ...)                                                                                       \
+    static __typeof__(name) *own;                                                                                      \
+    static int counts;                                                                                                 \
+    if (!own) {                                                                                                        \
+        *(void **)&own = behind(#name, (void *)name);                                                                  \
+        counts = !is_of_open_mpi(*(void **)&own);                                                                      \
+    }                                                                                                                  \
+    int waits = !counts && nicety_is_simulated();                                                                      \
+    if (waits)                                                                                                         \
+        nicety_enter(phase);                                                                                           \
+    int code = own(__VA_ARGS__);                                                                                       \
+    if (waits)                                                                                                         \
+        nicety_enter(NICETY_RUNS)
+
+EXPORT int MPI_Init(int *count, char ***words) {
+    WITHIN(NICETY_STARTS, MPI_Init, count, words);
+    return code;
+}
+
+EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
+    WITHIN(NICETY_STARTS, MPI_Init_thread, count, words, required, provided);
+    return code;
+}
+
+EXPORT int MPI_Finalize(void) {
+    WITHIN(NICETY_ENDS, MPI_Finalize);
+    nicety_end_together();
+    return code;
+}
