@@ -53,9 +53,9 @@ def program(tmp_path: Path, nicety: Callable) -> Callable:
 
 def test_a_row_for_each_card(program: Callable) -> None:
     document = program(PING, "--nic", CARDS, "--json").json()
-    of_cards = ["failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines"]
+    of_cards = ["failures", "messages_dropped", "frames_lost", "refused_commands", "handler_lines", "traffic"]
     assert list(document) == ["program", "version", "seed", "manifest", "rows", *of_cards]
-    assert [document[name] for name in of_cards] == [[], [], [], [], []]
+    assert [document[name] for name in of_cards] == [[], [], [], [], [], []]
     assert [(row["nic"], row["rank"]) for row in document["rows"]] == [("spin-discrete", 0), ("spin-integrated", 0)]
     discrete, integrated = document["rows"]
     assert list(discrete) == ["nic", "rank", "round_trip_ns", "bytes", "card", "time_ns", "host_memory"]

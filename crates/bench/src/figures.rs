@@ -45,6 +45,7 @@ pub(super) fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicety_types::Histogram;
     use proptest::prelude::*;
 
     #[test]
@@ -76,6 +77,24 @@ mod tests {
             let up_to = |limit: u64| values.iter().filter(|&&v| v <= limit).count() * 1000;
             prop_assert!(up_to(found) >= per_mille * values.len());
             prop_assert!(found == 0 || up_to(found - 1) < per_mille * values.len());
+        }
+
+        #[test]
+        fn percentiles_of_histograms_are_those_of_all_values(
+            values in prop::collection::vec(0u64..1 << 40, 1..300),
+            small in prop::collection::vec(0u64..1000, 0..300),
+            per_mille in 1u64..=1000,
+        ) {
+            let mut all = [values, small].concat();
+            let mut histogram = Histogram::default();
+            all.iter().for_each(|value| histogram.add(*value));
+            all.sort_unstable();
+            let exact = nearest_rank(&all, per_mille as usize);
+            let found = histogram.percentile(per_mille);
+            prop_assert!(found >= exact && found - exact <= exact / 512, "{} {}", found, exact);
+            prop_assert_eq!(histogram.max(), all[all.len() - 1]);
+            prop_assert_eq!(histogram.count(), all.len() as u64);
+            prop_assert_eq!(histogram.sum(), all.iter().map(|value| u128::from(*value)).sum::<u128>());
         }
 
         #[test]

@@ -19,7 +19,6 @@ pub mod channels;
 pub mod fairness;
 mod figures;
 pub mod grid;
-mod histogram;
 mod interfaces;
 mod latency;
 pub mod line_rate;

@@ -3,6 +3,7 @@
 
 use crate::{Report, Request};
 use crate::{channels, fairness, grid, line_rate, pcsa, registration, sockets, torus};
+use nicety::TrafficReport;
 use nicety::report::{LinkReport, NetworkPortReport, NodeCounts};
 use nicety_apps::{cardinality, tsp};
 use schemars::generate::SchemaSettings;
@@ -44,7 +45,7 @@ pub fn schemas() -> Vec<(String, Value)> {
 /// The schemas of what a run leaves on nodes and links, by name.
 pub fn run_schemas() -> Vec<(String, Value)> {
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    add::<(NodeCounts, LinkReport, NetworkPortReport)>(&mut reports);
+    add::<(NodeCounts, LinkReport, NetworkPortReport, TrafficReport)>(&mut reports);
     reports.take_definitions(true).into_iter().collect()
 }
 

@@ -458,6 +458,11 @@ impl Network {
         self.losses(Losses::causes)
     }
 
+    /// How many packets that a node has sent were dropped by switches and cards that had no room for them.
+    pub fn dropped_from(&self, source: NodeId) -> u64 {
+        self.losses(|losses| vec![losses.dropped_from(source)]).into_iter().sum()
+    }
+
     /// The use of the ports of a network without credits: those of hosts by rank, and of switches in their order.
     pub fn queues(&self) -> Vec<QueueStatistics> {
         let of_switches =

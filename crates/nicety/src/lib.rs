@@ -51,7 +51,7 @@ pub mod sources;
 pub use capture::{Capture, CapturedRun};
 pub use cluster::{
     Allowed, Cluster, ClusterConfig, Failure, LargeCluster, NetworkStatistics, NodeReport, Noise,
-    PortStatistics, Run, Spread, SwitchStatistics, Topology, in_parts,
+    PortStatistics, Run, Spread, SwitchStatistics, Topology, TrafficReport, in_parts,
 };
 pub use environment::{CardManifest, Compiled, Environment, Manifest, ProgramManifest, SourceManifest};
 pub use error::{Error, failure_lines, from_json};

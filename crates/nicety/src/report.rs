@@ -2,7 +2,7 @@
 //!
 //! Counters that are reported as they are kept have their names in JSON where they are defined.
 
-use crate::cluster::{Failure, Run, failures};
+use crate::cluster::{Failure, Run, TrafficReport, failures};
 use crate::{FaultStatistics, KernelCounters, NetworkStatistics, QueueStatistics, RefusedCommand};
 use nicety_nic::CardCounts;
 use schemars::JsonSchema;
@@ -21,6 +21,8 @@ pub struct RunReport {
     pub links: Vec<LinkReport>,
     /// The ports of hosts and switches, in a network without credits.
     pub ports: Vec<NetworkPortReport>,
+    /// What became of the traffic for hosts' cards.
+    pub traffic: Vec<TrafficReport>,
 }
 
 /// A node during a run: counts that every node has, and by design those of its card.
@@ -96,6 +98,7 @@ impl RunReport {
             nodes: (0..run.nodes.len()).map(|rank| NodeCounts::of(run, rank)).collect(),
             links: run.network.faults.iter().map(LinkReport::of).collect(),
             ports: NetworkPortReport::all(&run.network),
+            traffic: run.traffic.clone(),
         }
     }
 }

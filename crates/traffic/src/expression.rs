@@ -16,6 +16,12 @@ pub struct Traffic {
     pub arrivals: Arrivals,
     /// The number of frames; of a capture that is not looped all of it, where it is none.
     pub packets: Option<u64>,
+    /// Whose card they go to, where that is said.
+    pub to: Option<u32>,
+    /// When the first may leave, in picoseconds after the beginning, where that is said.
+    pub start_ps: Option<u64>,
+    /// Whether the expression says addresses of sources, and of destinations.
+    pub(crate) says: (bool, bool),
 }
 
 /// Where frames come from.

@@ -6,6 +6,7 @@
 //! source     capture=FILE, or of a template: src dst (ADDRESS or ADDRESS/BITS), sport dport (PORT or PORT-PORT), flows, zipf,
 //!            size (BYTES, BYTES-BYTES, BYTES:WEIGHT,BYTES:WEIGHT or imix)
 //! times      rate (wire, recorded, 10Gbps or 5Mpps), arrivals (paced, poisson or burst:FRAMES), packets, cut (pad)
+//! target     to (RANK), start (TIME)
 //! ```
 
 use crate::error::TrafficError;
@@ -29,12 +30,17 @@ const MOST_BYTES: u64 = 14 + 65_535;
 const USUAL_BYTES: u64 = 64;
 /// Most sizes with weights.
 const MOST_SIZES: usize = 1024;
+/// Last rank.
+const MOST_RANK: u64 = u32::MAX as u64;
+/// Latest start: an hour, in picoseconds.
+const LATEST: u64 = 3600 * 1_000_000_000_000;
 /// Frames of a template, unless more or fewer are asked for.
 const USUAL_PACKETS: u64 = 100_000;
 
 const WORDS: [&str; 5] = ["udp", "tcp", "ip6", "imix", "loop"];
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "capture", "src", "dst", "sport", "dport", "flows", "zipf", "size", "rate", "arrivals", "packets", "cut",
+    "to", "start",
 ];
 
 /// A word, or a key with its value.
@@ -74,7 +80,11 @@ impl Traffic {
                 return items.wrong(at, "a capture that is looped never ends; write loop packets=10M");
             }
         };
-        Ok(Traffic { text: text.to_owned(), source, rate, arrivals, packets })
+        let rank = |(value, at): (&str, Range<usize>)| items.whole(value, &at, "a rank", 0..=MOST_RANK);
+        let to = items.value("to").map(rank).transpose()?.map(|rank| rank as u32);
+        let start_ps = items.start()?;
+        let says = (items.find("src").is_some(), items.find("dst").is_some());
+        Ok(Traffic { text: text.to_owned(), source, rate, arrivals, packets, to, start_ps, says })
     }
 }
 
@@ -450,6 +460,18 @@ impl<'t> Items<'t> {
         }
     }
 
+    /// When the first frame may leave, in picoseconds.
+    fn start(&self) -> Result<Option<u64>, TrafficError> {
+        let Some((value, at)) = self.value("start") else { return Ok(None) };
+        let time = in_units(value, &TIMES).filter(|ps| *ps <= LATEST);
+        match time {
+            Some(ps) => Ok(Some(ps)),
+            None => {
+                self.wrong(at, "a time up to an hour, in ps, ns, us, ms or s; write for example start=20us")
+            }
+        }
+    }
+
     /// A whole number of something, such as 64, 10M or 4Ki.
     fn whole(
         &self,
@@ -490,6 +512,8 @@ fn example(key: &str) -> &'static str {
         "rate" => "10Gbps",
         "arrivals" => "poisson",
         "cut" => "pad",
+        "to" => "0",
+        "start" => "20us",
         _ => "10M",
     }
 }
@@ -511,8 +535,16 @@ fn scaled(text: &str) -> Option<u64> {
         ("G", 1_000_000_000),
         ("T", 1_000_000_000_000),
     ];
-    let unit = UNITS.into_iter().find_map(|(name, scale)| Some((text.strip_suffix(name)?, scale)));
-    let (number, scale) = unit.unwrap_or((text, 1));
+    in_units(text, &UNITS).or_else(|| in_units(text, &[("", 1)]))
+}
+
+/// Times in picoseconds.
+const TIMES: [(&str, u64); 5] =
+    [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
+
+/// A number with the first of these units that it ends with, where it is whole then.
+fn in_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, scale) = units.iter().find_map(|(name, scale)| Some((text.strip_suffix(name)?, *scale)))?;
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let above = digits(whole)?.checked_mul(scale)?;
     let ten = 10u64.checked_pow(u32::try_from(part.len()).ok()?)?;
@@ -636,6 +668,46 @@ mod tests {
         let shown = Traffic::parse("udp dprt=53").unwrap_err().to_string();
         assert!(shown.starts_with("column 5: there is no key dprt"));
         assert!(shown.ends_with("\n  udp dprt=53\n      ^^^^"), "{shown}");
+    }
+
+    #[test]
+    fn traffic_for_a_host_says_where_and_when_it_begins() {
+        let of = |text: &str| Traffic::parse(text).map(|traffic| (traffic.to, traffic.start_ps));
+        assert_eq!(of("udp"), Ok((None, None)));
+        assert_eq!(of("udp to=3 start=20us"), Ok((Some(3), Some(20_000_000))));
+        for (text, ps) in [("7ps", 7), ("1.5ns", 1_500), ("2ms", 2_000_000_000), ("3600s", LATEST), ("0s", 0)]
+        {
+            assert_eq!(of(&format!("udp start={text}")), Ok((None, Some(ps))), "{text}");
+        }
+        for text in [
+            "start=20",
+            "start=3601s",
+            "start=1.5ps",
+            "start=us",
+            "start=-1us",
+            "start=20 us",
+            "to=-1",
+            "to=4294967296",
+        ] {
+            assert!(of(&format!("udp {text}")).is_err(), "{text}");
+        }
+        let first = |text: &str| {
+            let (here, there) = (
+                (Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::LOCALHOST),
+                (Ipv4Addr::new(10, 0, 0, 1), Ipv6Addr::UNSPECIFIED),
+            );
+            match Traffic::parse(text).unwrap().addressed(here, there).source {
+                Source::Template(template) => {
+                    (template.src.first.to_string(), template.dst.first.to_string())
+                }
+                Source::Capture { .. } => unreachable!(),
+            }
+        };
+        let pair = |src: &str, dst: &str| (src.to_owned(), dst.to_owned());
+        assert_eq!(first("udp"), pair("10.0.0.2", "10.0.0.1"));
+        assert_eq!(first("ip6"), pair("::1", "::"));
+        assert_eq!(first("src=1.2.3.0/24"), pair("1.2.3.0", "10.0.0.1"));
+        assert_eq!(first("dst=2001:db8::/32"), pair("::1", "2001:db8::"));
     }
 
     #[test]

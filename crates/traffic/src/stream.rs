@@ -3,9 +3,10 @@
 use crate::arrivals::Clock;
 use crate::capture::{self, Capture, Packet};
 use crate::error::TrafficError;
-use crate::expression::{Cut, Rate, Source, Traffic};
+use crate::expression::{Addresses, Cut, Rate, Source, Traffic};
 use crate::template::Maker;
 use std::io::Read;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 /// Ethernet's LINKTYPE.
@@ -79,6 +80,25 @@ impl Traffic {
     /// The expression.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Gives made frames these addresses of sources and of destinations, by version of IP, where the expression says none.
+    #[must_use]
+    pub fn addressed(mut self, src: (Ipv4Addr, Ipv6Addr), dst: (Ipv4Addr, Ipv6Addr)) -> Traffic {
+        if let Source::Template(template) = &mut self.source {
+            let ip6 = template.src.first.is_ipv6();
+            let one = |(four, six): (Ipv4Addr, Ipv6Addr)| Addresses {
+                first: if ip6 { six.into() } else { four.into() },
+                bits: 0,
+            };
+            if !self.says.0 {
+                template.src = one(src);
+            }
+            if !self.says.1 {
+                template.dst = one(dst);
+            }
+        }
+        self
     }
 
     /// Opens the traffic for a card whose frames have at most so many bytes, without their check sequence.

@@ -3,10 +3,11 @@
 //! attributes every picosecond of a latency to a [`Stage`].
 //!
 //! A [`Recorder`] keeps the rows of a run. [`Stream`] is the arithmetic of bytes that stream through a bus or
-//! a link. [`View`] reads and writes the fields of headers.
+//! a link. A [`Histogram`] counts values in constant memory. [`View`] reads and writes the fields of headers.
 //!
 //! Nothing here knows about events, cards or protocols.
 
+mod histogram;
 mod id;
 mod path;
 mod payload;
@@ -18,6 +19,7 @@ mod stream;
 mod time;
 mod view;
 
+pub use histogram::Histogram;
 pub use id::{LinkId, MessageId, NodeId};
 pub use path::{Account, Path};
 pub use payload::{Buffer, Payload, PhantomRead, Segment};

@@ -32,6 +32,12 @@ def _run(
     ] = None,
     allow_failures: AllowFailures = None,
     csv: Csv = None,
+    traffic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="EXPR", help="Frames for a host's card, as in 'udp dport=53 rate=10Gbps to=1'; may be given again."
+        ),
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev; of one card only.")
     ] = None,
@@ -61,6 +67,7 @@ def _run(
                 program,
                 arguments=arguments or [],
                 allow_failures=allow_failures or "",
+                traffic=traffic or [],
                 trace=files.trace,
                 trace_scale=files.scale,
                 progress=lambda done, total, nic: bar.advance(done, total, f"running on {nic}"),

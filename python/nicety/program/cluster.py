@@ -38,6 +38,8 @@ from nicety.show.recordings import Level
 
 Cards = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A card of all hosts, or one for each rank: names of specs, or paths of TOML files."""
+Traffic = str | Sequence[str]
+"""Traffic for hosts' cards: an expression, or several."""
 Users = Sequence[int]
 """A user for each rank."""
 
@@ -60,6 +62,7 @@ class Cluster:
         shards: int = 1,
         uids: Users = (),
         allow_failures: Allowed = (),
+        traffic: Traffic = (),
         **given: Unpack[NetworkOptions],
     ) -> None:
         """Build the hosts with their cards, and the network.
@@ -82,17 +85,24 @@ class Cluster:
                 that it failed; `budget`, a budget of its application is used up; `refused`, the card refuses a command;
                 `lost`, packets are lost or damaged that no card sends again, and a program that does not wait for them
                 goes on; one of these, several, or `all`. `Run.failures` has what failed.
+            traffic: frames for a host's card while programs run, as in `udp dport=53 size=imix rate=10Gbps to=1`: an
+                expression, or several. Each has a tester of its own, an end of a link as hosts are, behind the last
+                rank; it sends from `start` on until the programs have ended, and takes what comes. Where the
+                expression says no addresses, frames are from the tester to the host. `Run.traffic` says what became
+                of them.
 
         Raises:
-            InputError: where card, change, topology, flow control, faults or users cannot be.
+            InputError: where card, change, topology, flow control, faults, users or traffic cannot be.
         """
         self._nodes = whole(nodes, "nodes", U32)
         self._allowed = allowed(allow_failures)
         rows = None if recorded_rows is None else whole(recorded_rows, "recorded_rows")
         options = asked(NetworkOptions, given)
         topology = options["topology"]
+        expressions = _expressions(traffic)
         if topology is None:
-            topology = "alone" if self._nodes == 1 else "pair"
+            alone = self._nodes == 1
+            topology = usual_topology(self._nodes, len(expressions)) if expressions or alone else "pair"
         if isinstance(uids, str | Mapping) or not isinstance(uids, Iterable):
             raise InputError(f"uids are numbers, one for each rank, as in [0, 7], not {uids!r}")
         self._uids = [whole(uid, "a user id", U32) for uid in uids]
@@ -105,9 +115,9 @@ class Cluster:
             changes(set),
             whole(shards, "shards"),
         )
-        arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids, options["flow_control"])
+        arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids)
         # Errors in them are raised here, not when the cluster is run.
-        self._simulation = _native.Simulation(*arguments)
+        self._simulation = _native.Simulation(*arguments, options["flow_control"], expressions)
 
     @property
     def fault_notes(self) -> str:
@@ -158,6 +168,24 @@ class Cluster:
         if not isinstance(coroutine, Coroutine):
             raise InputError(wrong)
         return calls, coroutine
+
+
+def usual_topology(nodes: int, testers: int) -> str:
+    """The simplest topology of so many hosts, with testers that send traffic to them."""
+    return {1: "alone", 2: "pair"}.get(nodes + testers, "star")
+
+
+def _expressions(traffic: object) -> list[str]:
+    """The expressions of traffic."""
+    if isinstance(traffic, str):
+        return [traffic]
+    if isinstance(traffic, Mapping | bytes) or not isinstance(traffic, Iterable):
+        raise InputError(f"traffic is an expression such as 'udp dport=53 to=1', or a list of these, not {traffic!r}")
+    expressions = list(traffic)
+    for expression in expressions:
+        if not isinstance(expression, str):
+            raise InputError(f"traffic is expressions such as 'udp dport=53 to=1', not {expression!r}")
+    return expressions
 
 
 def _cards(nic: object, nodes: int) -> list[str]:

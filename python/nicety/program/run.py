@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from nicety.program.reports import NodeReport, report_of, told
-from nicety.shared.reports import Failure, LinkReport, NetworkPortReport, PortalsReport
+from nicety.shared.reports import Failure, LinkReport, NetworkPortReport, PortalsReport, TrafficReport
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 
@@ -31,6 +31,7 @@ class Run(Recorded):
             that has other failures than it was allowed is no result but the `run` of a `HandlerFailure`.
         links: what faults did, for each direction of a link on which anything could go wrong.
         ports: what hosts' and switches' ports dropped and paused, where the network has no credits.
+        traffic: what became of the traffic for hosts' cards, for each expression.
     """
 
     time_ps: int
@@ -40,6 +41,7 @@ class Run(Recorded):
     links: list[LinkReport] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     ports: list[NetworkPortReport] = field(default_factory=list)
+    traffic: list[TrafficReport] = field(default_factory=list)
     _recording: _native.Recording = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -59,6 +61,7 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
     report = json.loads(text)
     links = [report_of(LinkReport, link) for link in report.pop("links")]
     ports = [report_of(NetworkPortReport, port) for port in report.pop("ports")]
+    traffic = [report_of(TrafficReport, each) for each in report.pop("traffic")]
     nodes = [report_of(NodeReport, node) for node in report.pop("nodes")]
     failures = [failure for node in nodes for failure in node.failures]
     return Run(
@@ -67,6 +70,7 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
         results=results,
         links=links,
         ports=ports,
+        traffic=traffic,
         failures=failures,
         _recording=recording,
     )
@@ -101,10 +105,24 @@ def run_html(run: Run) -> str:
     text += _parts("reliable transport", [(rank, part) for rank, part in transports if any(astuple(part))])
     refused = [(rank, part) for rank, node in enumerate(run.nodes) for part in node.refused_commands]
     text += _parts("commands that cards refused", refused)
+    text += _traffic(run.traffic)
     text += _ports([port for port in run.ports if port.dropped_packets or port.pauses_sent])
     failed = [f"rank {failure.rank}: {told(asdict(failure))}" for failure in run.failures if failure.kind != "refused"]
     items = "".join(f"<li>{escape(text)}</li>" for text in failed[:_MOST])
     return text + (f"<p>{len(failed)} failures:</p><ul>{items}</ul>" if failed else "")
+
+
+def _traffic(traffic: Sequence[TrafficReport]) -> str:
+    """A table of the traffic for hosts' cards, or nothing where there is none."""
+    if not traffic:
+        return ""
+    names = ("rank", "offered", "handled", "passed", "dropped_by_handler", "dropped_by_overload", "dropped_at_host")
+    rows = [["traffic", *(name.replace("_", " ") for name in names), "p50 (ns)", "p99 (ns)", "max (ns)"]]
+    for each in traffic:
+        latency = (each.latency_ns_p50, each.latency_ns_p99, each.latency_ns_max)
+        counts = [f"{getattr(each, name):,}" for name in names]
+        rows.append([each.traffic, *counts, *(f"{time:,.3f}" for time in latency)])
+    return table_html("traffic for hosts' cards", rows)
 
 
 def _ports(ports: Sequence[NetworkPortReport]) -> str:

@@ -32,7 +32,7 @@ from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from nicety import _native
 from nicety.errors import Error, InputError, RunError
-from nicety.program.cluster import Cluster
+from nicety.program.cluster import Cluster, Traffic, usual_topology
 from nicety.program.failures import Allowed, Attempts, allowed, require_points, require_report, retold
 from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
@@ -58,7 +58,8 @@ class ProgramReport(TypedDict):
     how many messages a card dropped, and what the first was. `frames_lost` is the same of frames of a port: `unclaimed`
     were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is what
     handlers asked of a card and it refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed,
-    `shown` and `left_out`. All of them name card and rank. `failed_points` has the cards whose run ended with an error,
+    `shown` and `left_out`. All of them name card and rank. `traffic` is what became of traffic for hosts' cards, as in
+    `Run.traffic`, with the card's name. `failed_points` has the cards whose run ended with an error,
     and have no row, where others have.
     """
 
@@ -72,6 +73,7 @@ class ProgramReport(TypedDict):
     frames_lost: list[dict[str, Any]]
     refused_commands: list[dict[str, Any]]
     handler_lines: list[dict[str, Any]]
+    traffic: list[dict[str, Any]]
     failed_points: NotRequired[list[FailedPoint]]
 
 
@@ -97,12 +99,14 @@ class _Runs:
     Attributes:
         network: options of the network whose effects rows have.
         rows: of all cards.
+        traffic: what became of it on all cards.
         of_cards: notes beside them, by the names of `_OF_CARDS`.
         attempts: the cards whose run failed.
     """
 
     network: Mapping[str, str]
     rows: list[dict[str, Any]] = field(default_factory=list)
+    traffic: list[dict[str, Any]] = field(default_factory=list)
     of_cards: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in _OF_CARDS})
     attempts: Attempts = field(default_factory=Attempts)
 
@@ -117,6 +121,7 @@ class _Runs:
         if run is not None:
             of_network = _network(run, self.network)
             self.rows += [row | of_network for row in _rows(nic, run)]
+            self.traffic += [{"nic": nic, **asdict(each)} for each in run.traffic]
             for kind, found in _of_cards(nic, run).items():
                 self.of_cards[kind] += found
         return run
@@ -128,6 +133,7 @@ def run_program(
     *,
     arguments: Sequence[str] = (),
     allow_failures: Allowed = (),
+    traffic: Traffic = (),
     trace: str | PathLike[str] | None = None,
     trace_scale: Literal["ns", "ps"] = "ns",
     progress: Callable[[int, int, str], None] | None = None,
@@ -139,6 +145,7 @@ def run_program(
         path: the file. It is loaded once, whatever the number of cards.
         arguments: what the file finds in `sys.argv` behind its own name.
         allow_failures: failures that are part of the experiment, as for `Cluster.run`, with those that the file allows.
+        traffic: frames for hosts' cards while the programs run, as for `Cluster`.
         trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of cards that are done, of how many, and the one that is next.
@@ -165,7 +172,8 @@ def run_program(
     source = _read(path)
     runs = _Runs(network)
     with _loaded(path, source, arguments) as module:
-        file = _definitions(path, module, options["nodes"], options["topology"])
+        testers = 1 if isinstance(traffic, str) else len(traffic)
+        file = _definitions(path, module, options["nodes"], options["topology"], testers)
         if not cards:
             raise InputError("no card named; write for example --nic spin-discrete")
         clusters = [
@@ -179,6 +187,7 @@ def run_program(
                 **network,
                 recording="messages" if trace is None else "everything",
                 allow_failures="all",
+                traffic=traffic,
             )
             for nic in nics
         ]
@@ -200,6 +209,7 @@ def run_program(
             "nodes": file.nodes,
             "topology": file.topology,
             "noise": options["noise"],
+            "traffic": [traffic] if isinstance(traffic, str) else list(traffic),
             **network,
         },
         "rows": runs.rows,
@@ -208,6 +218,7 @@ def run_program(
         "frames_lost": runs.of_cards["frames_lost"],
         "refused_commands": runs.of_cards["refused_commands"],
         "handler_lines": runs.of_cards["handler_lines"],
+        "traffic": runs.traffic,
     }
     whole = cast(ProgramReport, runs.attempts.report(report))
     require_points(whole, runs.attempts)
@@ -286,7 +297,7 @@ def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[Mod
         sys.modules.pop(_MODULE, None)
 
 
-def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: str | None) -> _File:
+def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: str | None, testers: int) -> _File:
     """The file's definitions, with those of the command line in their place."""
     programs = _programs(path, module)
     if nodes is None:
@@ -298,7 +309,7 @@ def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: st
     if topology is None:
         topology = getattr(module, "topology", None)
     if topology is None:
-        topology = {1: "alone", 2: "pair"}.get(nodes, "star")
+        topology = usual_topology(nodes, testers)
     if not isinstance(topology, str):
         raise InputError(f"{path}: topology is a name such as 'pair' or 'star', not {topology!r}")
     return _File(programs, nodes, topology, allowed(getattr(module, "allow_failures", ())))
@@ -439,7 +450,42 @@ def program_text(report: ProgramReport) -> str:
     table = [[f"# {columns[0]}", *columns[1:]], *([_cell(row.get(name)) for name in columns] for row in rows)]
     title = f"# nicety run {report['program']} v{report['version']}"
     refused = [f"# {line}" for line in refused_on_ranks(report["refused_commands"])]
-    return "\n".join([title, f"# {circumstances}", "", *align(table, numeric), *refused]) + "\n"
+    became = _traffic_text(report["traffic"])
+    return "\n".join([title, f"# {circumstances}", "", *align(table, numeric), *refused, *became]) + "\n"
+
+
+_FATES = {
+    "Offered": "offered",
+    "Handled": "handled",
+    "Passed": "passed",
+    "Dropped": "dropped_by_handler",
+    "Failed": "failed",
+    "Overload": "dropped_by_overload",
+    "No room": "dropped_at_host",
+    "Damaged": "damaged",
+    "Lost": "lost",
+}
+"""What became of frames of traffic: columns of the table, and fields of the report."""
+_ALWAYS = 6
+"""The first of them are there in any case, the others where there is something to tell."""
+_LATENCIES = {"p50": "latency_ns_p50", "p99": "latency_ns_p99", "p99.9": "latency_ns_p999", "Max": "latency_ns_max"}
+
+
+def _traffic_text(traffic: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines of what became of traffic; none where there was none."""
+    lines = []
+    for nic in distinct(each["nic"] for each in traffic):
+        of_nic = [each for each in traffic if each["nic"] == nic]
+        last = list(_FATES)[_ALWAYS:]
+        fates = [name for name in _FATES if name not in last or any(each[_FATES[name]] for each in of_nic)]
+        table = [["# Rank", *fates, *_LATENCIES, "Traffic"]]
+        for each in of_nic:
+            counts = [str(each[_FATES[name]]) for name in fates]
+            times = [fixed(each[name]) for name in _LATENCIES.values()]
+            table.append([str(each["rank"]), *counts, *times, each["traffic"]])
+        lines += ["", f"# {nic}: what became of the traffic, and latency through the card (ns)"]
+        lines += align(table, range(len(table[0]) - 1))
+    return lines
 
 
 _SMALL = 0.001

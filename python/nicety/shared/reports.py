@@ -535,6 +535,60 @@ class RuleReport:
 
 
 @dataclass(frozen=True)
+class TrafficReport:
+    """Traffic for a host's card, and what became of it.
+
+    Attributes:
+        traffic: The expression.
+        rank: The rank whose card it was for.
+        offered: Frames that its tester sent: all, unless the programs had ended before.
+        offered_bytes: Their bytes, without frame check sequences.
+        offered_ns: How long they take on a link that nothing holds up.
+        late_ns: How much later than that the last one was sent, because the network held it up.
+        handled: Frames that the card took in.
+        passed: Of these, frames that went on: to the host, or out again.
+        to_wire: Of these, frames that handlers sent out.
+        dropped_by_handler: Frames that handlers dropped.
+        failed: Frames on which handlers failed.
+        damaged: Frames whose check sequence was wrong.
+        dropped_by_overload: Frames that found a full buffer, of the card or of a switch, and were dropped.
+        lost: Frames that faults of the network lost.
+        dropped_at_host: Of the frames for the host, those that it had no buffer for.
+        returned: Frames that came to the tester from hosts and handlers.
+        returned_bytes: Their bytes, without frame check sequences.
+        latency_ns_mean: The latency through the card, from the last byte in the packet buffer until the frame has left
+            it: the mean.
+        latency_ns_p50: The median, by nearest rank, and at most 0.2 % above it; likewise the following.
+        latency_ns_p99: The 99th percentile.
+        latency_ns_p999: The 99.9th percentile.
+        latency_ns_max: The maximum, exactly.
+    """
+
+    traffic: str
+    rank: int
+    offered: int
+    offered_bytes: int
+    offered_ns: float
+    late_ns: float
+    handled: int
+    passed: int
+    to_wire: int
+    dropped_by_handler: int
+    failed: int
+    damaged: int
+    dropped_by_overload: int
+    lost: int
+    dropped_at_host: int
+    returned: int
+    returned_bytes: int
+    latency_ns_mean: float
+    latency_ns_p50: float
+    latency_ns_p99: float
+    latency_ns_p999: float
+    latency_ns_max: float
+
+
+@dataclass(frozen=True)
 class TransportReport:
     """Counts of a card's reliable transport; all zero if it has none.
 

@@ -1,10 +1,9 @@
 //! Figures of traffic, counted while it comes: their memory does not grow with packets.
 
 use super::row::{Fates, HandlerRow, KINDS, Measured, held};
-use crate::histogram::Histogram;
 use nicety::{Duration, Time};
 use nicety_nic::spin::Watch;
-use nicety_types::{HandlerRun, MessageId, NodeId};
+use nicety_types::{HandlerRun, Histogram, MessageId, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;

@@ -374,7 +374,15 @@ impl Request {
 
 /// Reads the expression of traffic.
 pub(super) fn traffic_of(text: &str) -> Result<Traffic, Error> {
-    Traffic::parse(text).map_err(|error| refused(&error))
+    let traffic = Traffic::parse(text).map_err(|error| refused(&error))?;
+    let word = traffic.to.map(|_| "to").or(traffic.start_ps.map(|_| "start"));
+    match word {
+        Some(word) => Err(Error::Input(format!(
+            "--traffic: {word} is for host programs, as in 'nicety run PROGRAM.py --traffic', and here there is one card, which waits \
+             for it; leave it out"
+        ))),
+        None => Ok(traffic),
+    }
 }
 
 /// Traffic that is none, or a packet of it that cannot be sent.

@@ -2,8 +2,8 @@
 
 use super::{Cause, LostPacket, Place};
 use crate::Packet;
-use nicety_types::Time;
-use std::collections::VecDeque;
+use nicety_types::{NodeId, Time};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Most packets lost by chance or for want of room that a log keeps, and most that a failure lost; the others are counted.
 const LOST_KEPT: usize = 100;
@@ -17,12 +17,17 @@ pub(crate) struct Losses {
     lost: [Vec<LostPacket>; 2],
     recent: VecDeque<LostPacket>,
     causes: Vec<(Place, Place, Cause, u64)>,
+    /// Packets that found no room, by the node that sent them.
+    dropped: BTreeMap<NodeId, u64>,
 }
 
 impl Losses {
     /// A packet was lost or damaged.
     pub(crate) fn note(&mut self, packet: LostPacket, is_control: bool) {
-        let LostPacket { from, to, cause, .. } = packet;
+        let LostPacket { from, to, cause, source, .. } = packet;
+        if cause.is_drop() {
+            *self.dropped.entry(source).or_default() += 1;
+        }
         match self.causes.iter_mut().find(|(a, b, known, _)| (*a, *b, *known) == (from, to, cause)) {
             Some((.., times)) => *times += 1,
             None => self.causes.push((from, to, cause, 1)),
@@ -45,6 +50,11 @@ impl Losses {
     /// The last packets that were lost or damaged, control packets among them.
     pub(crate) fn recent(&self) -> Vec<LostPacket> {
         self.recent.iter().copied().collect()
+    }
+
+    /// How many packets of a node found no room.
+    pub(crate) fn dropped_from(&self, source: NodeId) -> u64 {
+        self.dropped.get(&source).copied().unwrap_or_default()
     }
 
     /// How many packets were lost or damaged for each cause, and between which nodes.

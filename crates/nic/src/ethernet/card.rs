@@ -2,6 +2,7 @@
 
 use super::handling::Handling;
 use super::interrupts::Coalescing;
+use super::judged::Testers;
 use super::receive::ReceiveRing;
 use super::spec::{EthernetSpec, HEADERS};
 use super::transmit::{Leaving, TransmitRing};
@@ -64,6 +65,8 @@ pub struct Card {
     pub(super) link: Pool,
     /// Whether the card generates frames, and drops those received.
     pub(super) discards: Cell<bool>,
+    /// Whose frames are counted on their own.
+    pub(super) testers: Testers,
     counters: Cell<Statistics>,
     messages: Cell<u64>,
 }
@@ -101,6 +104,7 @@ impl Card {
             handling,
             link: Pool::new(sim, 1),
             discards: Cell::new(false),
+            testers: Testers::default(),
             counters: Cell::default(),
             messages: Cell::default(),
             sim: sim.clone(),

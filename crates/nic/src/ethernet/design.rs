@@ -2,6 +2,7 @@
 
 use super::card::{Card, Statistics};
 use super::handling::{Handling, RuleReport};
+use super::judged::Judged;
 use super::messages::{Messenger, Posted};
 use super::net::Net;
 use super::sockets::Sockets;
@@ -127,6 +128,16 @@ impl Node {
     /// When a frame is too short to have addresses.
     pub async fn offer(&self, target: NodeId, next: impl FnMut(&mut Vec<u8>) -> Option<Due>) -> Offered {
         self.net.card.offer(target, next).await
+    }
+
+    /// Counts the frames of a tester on their own from now on.
+    pub fn watch_tester(&self, tester: NodeId) {
+        self.net.card.testers.watch(tester);
+    }
+
+    /// What has become of the frames of a tester; none where they are not counted.
+    pub fn judged(&self, tester: NodeId) -> Option<Judged> {
+        self.net.card.testers.judged(tester)
     }
 
     /// Busy times of parts of the card so far.

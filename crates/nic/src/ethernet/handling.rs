@@ -2,6 +2,7 @@
 
 use super::card::Card;
 use super::joining::Arriving;
+use super::judged::Fate;
 use super::rules::{Rule, Word};
 use super::spec::HandlersSpec;
 use super::wire;
@@ -10,7 +11,7 @@ use crate::spin::{
     Attachment, Busy, Frame, FrameFate, FrameLimits, Frames, HandlerError, Handlers, HpuSpec, stages,
 };
 use nicety_kernel::Sim;
-use nicety_types::{Buffer, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Starter};
+use nicety_types::{Buffer, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Starter, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
@@ -263,8 +264,8 @@ pub(super) struct Checked {
 }
 
 impl Card {
-    /// Gives a frame to its rule's handlers, or takes it to host memory.
-    pub(super) async fn choose(self: &Rc<Card>, handling: &Handling, checked: Checked) {
+    /// Gives a frame, whose last byte came then, to its rule's handlers, or takes it to host memory.
+    pub(super) async fn choose(self: &Rc<Card>, handling: &Handling, checked: Checked, came: Time) {
         let Checked { message, mut path, .. } = checked;
         handling.frames.watch_arrived(message);
         let now = self.sim.now();
@@ -276,6 +277,7 @@ impl Card {
         let Some((number, installed)) = handling.chosen(&checked.frame) else {
             self.accept(checked).await;
             handling.frames.watch_settled(message, self.sim.now());
+            self.settle(message.source, came);
             self.port.free_slot();
             return;
         };
@@ -284,6 +286,7 @@ impl Card {
             let handling = card.handling.as_ref().expect("it has rules");
             card.handle(handling, number as u32, &installed, checked).await;
             handling.frames.watch_settled(message, card.sim.now());
+            card.settle(message.source, came);
             card.port.free_slot();
         });
     }
@@ -311,16 +314,19 @@ impl Card {
             FrameFate::Queue(channel) => channel as usize,
             FrameFate::Wire => {
                 count(|report| report.to_wire += 1);
+                self.judge(message.source, Fate::Wire, 1);
                 self.recorder.message_matched(message, self.sim.now(), "sent on");
                 handling.sent.set(handling.sent.get() + 1);
                 return self.send_on(message, &handled.bytes, handled.path).await;
             }
             FrameFate::Drop => {
                 count(|report| report.dropped += 1);
+                self.judge(message.source, Fate::Dropped, 1);
                 return self.recorder.message_matched(message, self.sim.now(), "dropped by handler");
             }
             FrameFate::Failed => {
                 count(|report| report.failed += 1);
+                self.judge(message.source, Fate::Failed, 1);
                 return self.recorder.message_matched(message, self.sim.now(), "handler failed");
             }
         };

@@ -7,7 +7,8 @@
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
 //! | `rules/` | which frames handlers want |
 //! | `handling.rs` | handlers on frames, and where frames go from them |
-//! | `generate.rs` | a generator of frames |
+//! | `generate.rs`, `tester.rs` | generators of frames: a card, and a tester that has none |
+//! | `judged.rs` | what becomes of a tester's frames |
 //! | `loans.rs` | receive buffers whose frames the kernel has |
 //! | `softrings.rs` | kernel threads that run the protocols for frames that have come |
 //! | `waiters.rs`, `programs.rs` | threads that wait, and those of programs |
@@ -40,6 +41,7 @@ mod handling;
 mod holding;
 mod interrupts;
 mod joining;
+mod judged;
 mod loans;
 mod messages;
 mod net;
@@ -50,6 +52,7 @@ mod sockets;
 mod softrings;
 mod spec;
 pub mod stages;
+mod tester;
 mod transmit;
 mod waiters;
 mod wire;
@@ -58,9 +61,12 @@ pub use card::Statistics;
 pub(crate) use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
 pub use handling::{Handling, InstallError, RuleReport, check_overlaps};
+pub use judged::Judged;
 pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};
 pub use spec::{
     DriverSpec, EthernetSpec, FramesSpec, HandlersSpec, InterruptsSpec, MessagesSpec, ReceiveSpec,
     RegistersSpec, SocketsSpec, StackCosts, TcpSpec, TransmitSpec,
 };
+pub use tester::Tester;
+pub use wire::{ipv4, ipv6};

@@ -4,6 +4,7 @@ use super::card::Card;
 use super::handling::Checked;
 use super::interrupts::Coalescing;
 use super::joining::{Arriving, Joining};
+use super::judged::Fate;
 use super::spec::EthernetSpec;
 use super::{stages, wire};
 use nicety_fabric::Packet;
@@ -130,11 +131,17 @@ impl Card {
                 self.port.free_slot();
                 continue;
             }
+            let (source, came) = (packet.label.message.source, packet.path.at());
             match (self.check(packet.open()), &self.handling) {
-                (None, _) => self.port.free_slot(),
-                (Some(checked), Some(handling)) => self.choose(handling, checked).await,
+                (None, _) => {
+                    self.judge(source, Fate::Damaged, 1);
+                    self.settle(source, came);
+                    self.port.free_slot();
+                }
+                (Some(checked), Some(handling)) => self.choose(handling, checked, came).await,
                 (Some(checked), None) => {
                     self.accept(checked).await;
+                    self.settle(source, came);
                     self.port.free_slot();
                 }
             }
@@ -169,6 +176,7 @@ impl Card {
         let bytes = frame.len() as u64;
         if bytes > ring.buffer {
             self.count(|counted| counted.too_long += 1);
+            self.judge(message.source, Fate::NoRoom, 1);
             self.recorder.message_matched(message, self.sim.now(), "too long");
             return;
         }
@@ -194,9 +202,11 @@ impl Card {
         let bytes = payload.len();
         let Some((address, completion, buffers)) = ring.take(bytes) else {
             self.count(|counted| counted.ring_full += frames);
+            self.judge(message.source, Fate::NoRoom, frames);
             self.recorder.message_matched(message, self.sim.now(), "ring full");
             return;
         };
+        self.judge(message.source, Fate::Host, frames);
         ring.frames.set(ring.frames.get() + frames);
         ring.packets.set(ring.packets.get() + 1);
         self.recorder.message_matched(message, self.sim.now(), "frame");

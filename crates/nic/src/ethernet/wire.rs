@@ -30,12 +30,12 @@ pub(super) fn sender(frame: &[u8]) -> Option<u32> {
 }
 
 /// The IPv4 address of a rank: 10.0.0.1 for rank 0, and so on.
-pub(super) fn ipv4(rank: u32) -> Ipv4Addr {
+pub fn ipv4(rank: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits() + rank)
 }
 
 /// The IPv6 address of a rank: fd00::1 for rank 0, and so on.
-pub(super) fn ipv6(rank: u32) -> Ipv6Addr {
+pub fn ipv6(rank: u32) -> Ipv6Addr {
     Ipv6Addr::from_bits((0xfd00_u128 << 112) + 1 + u128::from(rank))
 }
 

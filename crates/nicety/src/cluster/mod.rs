@@ -3,6 +3,7 @@
 //! - `mix.rs`: the cards by host, and the check that they speak the same protocol.
 //! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
+//! - `testers.rs`: traffic for hosts' cards, and what sends it.
 //! - `pauses.rs`: when a run looks whether to go on.
 //! - `parts.rs`: a run in several threads or processes.
 //! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
@@ -14,12 +15,14 @@ mod noise;
 mod parts;
 mod pauses;
 mod refusals;
+mod testers;
 mod undelivered;
 mod verdict;
 
 pub use machine::LargeCluster;
 pub use noise::Noise;
 pub use parts::{Spread, in_parts};
+pub use testers::TrafficReport;
 pub(crate) use verdict::failures;
 pub use verdict::{Allowed, Failure};
 
@@ -43,6 +46,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use testers::Testers;
 
 pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Topology};
 
@@ -87,6 +91,9 @@ pub struct ClusterConfig {
     pub recorded_rows: usize,
     /// Takes the packets of the network's links.
     pub capture: Option<Capture>,
+    /// Traffic for hosts' cards while programs run: expressions, each with a tester of its own, which is a node behind the hosts
+    /// and sends to the rank that it names by `to`, or to rank 0.
+    pub traffic: Vec<String>,
 }
 
 /// Default for the rows that a node keeps in each table.
@@ -115,6 +122,7 @@ impl ClusterConfig {
             recording: Level::Summary,
             recorded_rows: RECORDED_ROWS,
             capture: None,
+            traffic: Vec::new(),
         }
     }
 
@@ -162,7 +170,7 @@ impl NodeReport {
 }
 
 /// A completed run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The time of the last event.
     pub end: Time,
@@ -170,7 +178,9 @@ pub struct Run {
     pub events: u64,
     /// The nodes, by rank.
     pub nodes: Vec<NodeReport>,
-    /// Counters of the network's ports.
+    /// What became of the traffic for hosts' cards.
+    pub traffic: Vec<TrafficReport>,
+    /// Counters of the network's ports: those of hosts by rank, and behind them those of testers.
     pub network: NetworkStatistics,
     /// The recording of the run.
     pub recording: Recording,
@@ -192,6 +202,7 @@ pub struct Cluster {
     memories: Vec<Rc<Memory>>,
     /// Failed programs: rank and reason.
     failed: Failed,
+    testers: Testers,
     log: Log,
     allowed: Allowed,
     drops_allowed: bool,
@@ -247,11 +258,20 @@ impl Cluster {
             recording,
             recorded_rows,
             capture,
+            traffic,
         } = config;
         let mix = Mix::of(cards, nodes)?;
         // Settings shared by all hosts come from the first one's card.
         let around = mix.card(0).spec.node();
-        topology.check(nodes as usize, &around.switch)?;
+        let aimed = testers::aim(traffic, &mix, nodes, seed)?;
+        // Testers have links as hosts do.
+        let ends = nodes + aimed.len() as u32;
+        topology.check(ends as usize, &around.switch).map_err(|error| match aimed.len() {
+            0 => error.into(),
+            many => {
+                Error::Input(format!("of {nodes} hosts and {many} more ends of links, for traffic: {error}"))
+            }
+        })?;
         if let Some(rank) = noise.as_ref().and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
             return Err(Error::Input(format!(
                 "noise on rank {rank}: the cluster has ranks 0 to {}",
@@ -281,10 +301,13 @@ impl Cluster {
             None => World::new(config),
             Some(parts) => World::part(config, parts),
         };
-        let shards = topology.shards(nodes as usize, &around.switch, world.shards())?;
-        let ids: Vec<NodeId> = shards.into_iter().map(|shard| world.add_node_in(shard)).collect();
+        let shards = topology.shards(ends as usize, &around.switch, world.shards())?;
+        let ends: Vec<NodeId> = shards.into_iter().map(|shard| world.add_node_in(shard)).collect();
+        let (ids, of_testers) = ends.split_at(nodes as usize);
         let parts = NetworkSpec { link: around.link, switch: around.switch, router: around.router };
-        let links: Vec<_> = ids.iter().map(|&id| (id, mix.card(id.0).spec.node().link)).collect();
+        let ranks = (0..nodes).chain(aimed.iter().map(|aimed| aimed.rank));
+        let links: Vec<_> =
+            ends.iter().zip(ranks).map(|(&id, rank)| (id, mix.card(rank).spec.node().link)).collect();
         let flow = (flow_control, mix.largest_packet());
         let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
         network.inject(&faults, &mut ports)?;
@@ -293,7 +316,15 @@ impl Cluster {
             let hosts = if nodes == 1 { "1 host" } else { &format!("{nodes} hosts") };
             (capture, format!("{hosts} with {}, topology {topology}, seed {seed}", mix.names()))
         });
-        let barriers = Launcher::install(&mut world, &ids, around.barrier);
+        let barriers = Launcher::install(&mut world, ids, around.barrier);
+        // The launcher tells testers that all programs have ended.
+        let mut over = match of_testers {
+            [] => Vec::new(),
+            _ => Launcher::install(&mut world, &ends, around.barrier),
+        }
+        .into_iter();
+        let mut of_hosts = ports;
+        let of_testers_ports = of_hosts.split_off(ids.len());
         let mut recorders: Vec<(NodeId, Recorder)> = Vec::new();
         let mut recorder_of = |node: NodeId| {
             // Nodes come in their order; only a router is on a node that has come before, its host's.
@@ -307,7 +338,7 @@ impl Cluster {
         };
         let failed = Failed::default();
         let (mut hosts, mut cards, mut memories) = (Vec::new(), Vec::new(), Vec::new());
-        for ((&id, port), barrier) in ids.iter().zip(ports).zip(barriers) {
+        for ((&id, port), barrier) in ids.iter().zip(of_hosts).zip(barriers) {
             if interrupt.as_ref().is_some_and(Interrupt::is_set) {
                 return Err(Error::Interrupted);
             }
@@ -325,7 +356,7 @@ impl Cluster {
             let uid = uids.get(id.0 as usize).copied().unwrap_or_default();
             let seat = Seat {
                 sim: &sim,
-                nodes,
+                nodes: ends.len() as u32,
                 ordered: topology.keeps_order(),
                 memory: &memory,
                 gpu: gpu.as_ref(),
@@ -343,10 +374,26 @@ impl Cluster {
             let failed = failed.clone();
             let ranks = nodes;
             let breakdown = breakdown || recording >= Level::Messages;
-            let parts =
-                HostParts { sim, ranks, card, memory, gpu, cpus, barrier, failed, recorder, breakdown };
+            let parts = HostParts {
+                sim,
+                ranks,
+                card,
+                memory,
+                gpu,
+                cpus,
+                barrier,
+                over: over.next(),
+                failed,
+                recorder,
+                breakdown,
+            };
             hosts.push(Host::new(parts));
             gauge.built(hosts.len() as u32)?;
+        }
+        let mut testers = Testers::default();
+        for (((&id, port), aimed), over) in of_testers.iter().zip(of_testers_ports).zip(aimed).zip(over) {
+            let card = &cards[aimed.rank as usize];
+            testers.add(aimed, card, (world.sim(id), port, &recorder_of(id)), over)?;
         }
         network.record(recorder_of);
         Ok(Cluster {
@@ -361,6 +408,7 @@ impl Cluster {
             cards,
             memories,
             failed,
+            testers,
             log,
             allowed,
             drops_allowed,
@@ -426,6 +474,7 @@ impl Cluster {
     /// be written is the last of errors. A packet that a switch or card had no room for, and that nothing sends again, was not
     /// delivered, unless [drops are allowed](ClusterConfig::drops_allowed); ports that have paused each other in a circle are a deadlock even where all programs have ended.
     pub fn run(&mut self) -> Result<Run, Error> {
+        self.begin();
         let outcome = self.world.run();
         self.end(outcome)
     }
@@ -436,6 +485,7 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::run`].
     pub fn run_while(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Run, Error> {
+        self.begin();
         self.pauses.active.store(true, Ordering::Relaxed);
         let outcome = loop {
             match self.world.run() {
@@ -452,6 +502,7 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::run`].
     pub fn run_with(&mut self, more: &mut dyn FnMut() -> bool) -> Result<Run, Error> {
+        self.begin();
         let outcome = loop {
             match self.world.run() {
                 Err(RunError::Deadlock { .. }) if more() => {}
@@ -459,6 +510,14 @@ impl Cluster {
             }
         };
         self.end(outcome)
+    }
+
+    /// Traffic ends with the last program; without any it is sent to its end.
+    fn begin(&self) {
+        let hosts = || self.hosts.iter().filter(|host| self.runs(host.rank()));
+        if !self.testers.is_empty() && hosts().any(Host::is_running) {
+            hosts().filter(|host| !host.is_running()).for_each(Host::over);
+        }
     }
 
     fn end(&mut self, outcome: Result<Summary, RunError>) -> Result<Run, Error> {
@@ -494,6 +553,9 @@ impl Cluster {
         if let Some((rank, error)) = self.failed.borrow_mut().drain(..).next() {
             return Err(self.explain_failure(rank, error, &failures, undelivered));
         }
+        if let Some(error) = self.testers.error() {
+            return Err(error);
+        }
         let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
             Ok(_) if undelivered.is_some() => {
@@ -523,6 +585,7 @@ impl Cluster {
                     end: summary.end,
                     events: summary.events,
                     nodes,
+                    traffic: self.testers.reports(&self.cards, &self.network),
                     network: self.network.statistics(),
                     recording: Recording::of(
                         self.recording,

@@ -63,6 +63,8 @@ struct Inner {
     gpu: Option<nicety_host::Gpu>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
+    /// Tells that the host's programs have ended, where someone waits for that.
+    over: RefCell<Option<Barrier>>,
     /// Serializes the barriers of threads.
     at_barrier: Pool,
     /// Threads that have been started.
@@ -85,6 +87,8 @@ pub(crate) struct HostParts {
     pub(crate) gpu: Option<nicety_host::Gpu>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
+    /// Tells that the host's programs have ended, where someone waits for that.
+    pub(crate) over: Option<Barrier>,
     /// Collects the failures of threads that are not joined.
     pub(crate) failed: Failed,
     pub(crate) recorder: Recorder,
@@ -93,7 +97,8 @@ pub(crate) struct HostParts {
 
 impl Host {
     pub(crate) fn new(parts: HostParts) -> Host {
-        let HostParts { sim, ranks, card, memory, gpu, cpus, barrier, failed, recorder, breakdown } = parts;
+        let HostParts { sim, ranks, card, memory, gpu, cpus, barrier, over, failed, recorder, breakdown } =
+            parts;
         let path = Rc::new(RefCell::new(path_from(sim.now(), breakdown)));
         let inner = Inner {
             at_barrier: Pool::new(&sim, 1),
@@ -106,6 +111,7 @@ impl Host {
             gpu,
             cpus,
             barrier,
+            over: RefCell::new(over),
             failed,
             recorder,
             breakdown,

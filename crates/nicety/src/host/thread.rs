@@ -67,6 +67,19 @@ impl Host {
         running.set(running.get() - 1);
         if running.get() == 0 {
             self.inner.card.clone().program_ended(self.caller()).await;
+            self.over();
+        }
+    }
+
+    /// Whether a program or thread of this host is running, or is about to.
+    pub(crate) fn is_running(&self) -> bool {
+        self.inner.running.get() > 0
+    }
+
+    /// Tells that no program of this host is left, where someone waits for that.
+    pub(crate) fn over(&self) {
+        if let Some(over) = self.inner.over.take() {
+            self.inner.sim.spawn(async move { over.wait().await });
         }
     }
 

@@ -58,7 +58,7 @@ type Ended = (String, Recording, Vec<Py<PyAny>>);
 impl Simulation {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "Python names them, and gives most a default")]
-    #[pyo3(signature = (nodes, nics, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new(), flow_control=None))]
+    #[pyo3(signature = (nodes, nics, topology, seed, overrides, shards, noise=None, recording="summary", recorded_rows=None, faults=None, uids=Vec::new(), flow_control=None, traffic=Vec::new()))]
     fn new(
         nodes: u32,
         nics: Vec<String>,
@@ -72,6 +72,7 @@ impl Simulation {
         faults: Option<&str>,
         uids: Vec<u32>,
         flow_control: Option<&str>,
+        traffic: Vec<String>,
     ) -> PyResult<Self> {
         let watch = Watch::new();
         let built = guarded(|| {
@@ -85,6 +86,7 @@ impl Simulation {
                 flow_control: flow_control.map(nicety::flow::parse).transpose()?.unwrap_or_default(),
                 faults: faults.map(nicety::faults::parse).transpose()?.unwrap_or_default(),
                 uids,
+                traffic,
                 seed,
                 shards,
                 log: Arc::new(print_line),

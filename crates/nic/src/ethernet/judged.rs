@@ -1,0 +1,86 @@
+//! What becomes at a card of the frames of testers: how many went where, and how long they took.
+
+use super::card::Card;
+use nicety_types::{Histogram, NodeId, Time};
+use std::cell::RefCell;
+
+/// Where a frame went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Host,
+    /// The host had no buffer for it, or none that is long enough.
+    NoRoom,
+    Wire,
+    Dropped,
+    Failed,
+    Damaged,
+}
+
+/// Frames of a tester at the card that it sends to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Frames that came, and have left the card's buffer.
+    pub handled: u64,
+    /// Of these, frames for the host: those that no handler wanted, and those that handlers have sent there.
+    pub to_host: u64,
+    /// Of those for the host, frames that it had no buffer for.
+    pub dropped_at_host: u64,
+    /// Frames that handlers have sent out.
+    pub to_wire: u64,
+    /// Frames that handlers dropped.
+    pub dropped_by_handler: u64,
+    /// Frames on which handlers failed.
+    pub failed: u64,
+    /// Frames whose check sequence was wrong.
+    pub damaged: u64,
+    /// From the last byte of each in the card's buffer until it had left that, in picoseconds.
+    pub latency: Histogram,
+}
+
+/// The testers whose frames are counted.
+#[derive(Default)]
+pub(super) struct Testers(RefCell<Vec<(NodeId, Judged)>>);
+
+impl Testers {
+    /// Counts the frames of a node from now on.
+    pub(super) fn watch(&self, tester: NodeId) {
+        self.0.borrow_mut().push((tester, Judged::default()));
+    }
+
+    pub(super) fn judged(&self, tester: NodeId) -> Option<Judged> {
+        self.0.borrow().iter().find(|(node, _)| *node == tester).map(|(_, judged)| judged.clone())
+    }
+
+    fn count(&self, source: NodeId, change: impl FnOnce(&mut Judged)) {
+        let mut testers = self.0.borrow_mut();
+        if let Some((_, judged)) = testers.iter_mut().find(|(node, _)| *node == source) {
+            change(judged);
+        }
+    }
+}
+
+impl Card {
+    /// So many frames of a node went there.
+    pub(super) fn judge(&self, source: NodeId, fate: Fate, frames: u64) {
+        self.testers.count(source, |judged| match fate {
+            Fate::Host => judged.to_host += frames,
+            Fate::NoRoom => {
+                judged.to_host += frames;
+                judged.dropped_at_host += frames;
+            }
+            Fate::Wire => judged.to_wire += frames,
+            Fate::Dropped => judged.dropped_by_handler += frames,
+            Fate::Failed => judged.failed += frames,
+            Fate::Damaged => judged.damaged += frames,
+        });
+    }
+
+    /// A frame of a node, whose last byte came then, has left the card's buffer.
+    pub(super) fn settle(&self, source: NodeId, came: Time) {
+        let now = self.sim.now();
+        self.testers.count(source, |judged| {
+            judged.handled += 1;
+            judged.latency.add(now.saturating_since(came).ps());
+        });
+    }
+}

@@ -1,0 +1,233 @@
+//! Testers: nodes behind the hosts, each with a link of its own into the network, that send traffic to a host's card while the
+//! hosts' programs run.
+
+use super::mix::Mix;
+use crate::Error;
+use nicety_fabric::{Barrier, Network, Port};
+use nicety_kernel::Sim;
+use nicety_nic::Card;
+use nicety_nic::ethernet::{EthernetSpec, Judged, Node, Tester, ipv4, ipv6};
+use nicety_nic::spin::{Due, Offered};
+use nicety_traffic::{Due as TrafficDue, Stream, Traffic, TrafficError};
+use nicety_types::{Duration, NodeId, Recorder, Time};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Most testers of a run.
+const MOST: usize = 64;
+
+/// Traffic for a host's card, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct TrafficReport {
+    /// The expression.
+    pub traffic: String,
+    /// The rank whose card it was for.
+    pub rank: u32,
+    /// Frames that its tester sent: all, unless the programs had ended before.
+    pub offered: u64,
+    /// Their bytes, without frame check sequences.
+    pub offered_bytes: u64,
+    /// How long they take on a link that nothing holds up.
+    pub offered_ns: f64,
+    /// How much later than that the last one was sent, because the network held it up.
+    pub late_ns: f64,
+    /// Frames that the card took in.
+    pub handled: u64,
+    /// Of these, frames that went on: to the host, or out again.
+    pub passed: u64,
+    /// Of these, frames that handlers sent out.
+    pub to_wire: u64,
+    /// Frames that handlers dropped.
+    pub dropped_by_handler: u64,
+    /// Frames on which handlers failed.
+    pub failed: u64,
+    /// Frames whose check sequence was wrong.
+    pub damaged: u64,
+    /// Frames that found a full buffer, of the card or of a switch, and were dropped.
+    pub dropped_by_overload: u64,
+    /// Frames that faults of the network lost.
+    pub lost: u64,
+    /// Of the frames for the host, those that it had no buffer for.
+    pub dropped_at_host: u64,
+    /// Frames that came to the tester from hosts and handlers.
+    pub returned: u64,
+    /// Their bytes, without frame check sequences.
+    pub returned_bytes: u64,
+    /// The latency through the card, from the last byte in the packet buffer until the frame has left it: the mean.
+    pub latency_ns_mean: f64,
+    /// The median, by nearest rank, and at most 0.2 % above it; likewise the following.
+    pub latency_ns_p50: f64,
+    /// The 99th percentile.
+    pub latency_ns_p99: f64,
+    /// The 99.9th percentile.
+    pub latency_ns_p999: f64,
+    /// The maximum, exactly.
+    pub latency_ns_max: f64,
+}
+
+/// What a tester has sent, and why it ended early, if it did.
+#[derive(Default)]
+struct Sent {
+    offered: Offered,
+    error: Option<TrafficError>,
+}
+
+/// Traffic for a rank, opened.
+pub(super) struct Aimed {
+    text: String,
+    pub(super) rank: u32,
+    start: Duration,
+    stream: Stream,
+}
+
+struct Running {
+    text: String,
+    rank: u32,
+    node: NodeId,
+    tester: Rc<Tester>,
+    sent: Rc<RefCell<Sent>>,
+}
+
+/// The testers of a cluster.
+#[derive(Default)]
+pub(super) struct Testers(Vec<Running>);
+
+/// An expression that is none, or a packet of it that cannot be sent.
+fn refused(text: &str, error: &TrafficError) -> Error {
+    match error.place() {
+        Some(_) => Error::Input(format!("traffic: {error}")),
+        None => Error::Input(format!("traffic '{text}': {error}")),
+    }
+}
+
+/// Opens the traffic of a cluster with so many hosts. Where the expression says no addresses, frames are from the tester's own to the host's.
+///
+/// # Errors
+/// Where it cannot be sent there, or cannot be read.
+pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Result<Vec<Aimed>, Error> {
+    if traffic.len() > MOST {
+        return Err(Error::Input(format!(
+            "{} expressions of traffic; a run has {MOST} at most, and one can have many flows",
+            traffic.len()
+        )));
+    }
+    let aim = |(number, text): (u32, String)| {
+        let traffic = Traffic::parse(&text).map_err(|error| refused(&text, &error))?;
+        let rank = traffic.to.unwrap_or(0);
+        let wrong = |why: String| Err(Error::Input(format!("traffic '{text}': {why}")));
+        if rank >= hosts {
+            return wrong(format!(
+                "there is no rank {rank}; write to=RANK with one of the cluster's, 0 to {}",
+                hosts - 1
+            ));
+        }
+        let spec = &mix.card(rank).spec;
+        if spec.of::<EthernetSpec>().is_err() {
+            return wrong(format!(
+                "it is frames of Ethernet, and {}, the card of rank {rank}, has {}; name a card for frames, as spin-100g, or \
+                 niagara2-niu, which has no handlers; 'nicety bench handlers --traffic' sends packets to the handlers of others",
+                mix.name(rank),
+                spec.design().interface().trim_start_matches("a ").trim_start_matches("an "),
+            ));
+        }
+        let start = Duration::from_ps(traffic.start_ps.unwrap_or(0));
+        let (from, to) = (hosts + number, rank);
+        let traffic = traffic.addressed((ipv4(from), ipv6(from)), (ipv4(to), ipv6(to)));
+        let stream = traffic.open(seed.wrapping_add(number.into()), spec.largest_packet());
+        let stream = stream.map_err(|error| refused(&text, &error))?;
+        Ok(Aimed { text, rank, start, stream })
+    };
+    (0..).zip(traffic).map(aim).collect()
+}
+
+impl Testers {
+    /// Adds a tester, which sends traffic to a card from its start on, and stops when the barrier is left.
+    pub(super) fn add(
+        &mut self,
+        aimed: Aimed,
+        card: &Rc<dyn Card>,
+        (sim, port, recorder): (Sim, Port, &Recorder),
+        over: Barrier,
+    ) -> Result<(), Error> {
+        let Aimed { text, rank, start, mut stream } = aimed;
+        let node = sim.node();
+        card.of::<Node>()?.watch_tester(node);
+        let tester = Tester::install(&sim, port, recorder);
+        let sent = Rc::new(RefCell::new(Sent::default()));
+        let (sends, left) = (tester.clone(), sent.clone());
+        sim.spawn(async move {
+            let next = |frame: &mut Vec<u8>| match stream.next_frame(frame) {
+                Ok(due) => due.map(|due| match due {
+                    TrafficDue::Wire => Due::Wire,
+                    TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
+                }),
+                Err(error) => {
+                    left.borrow_mut().error = Some(error);
+                    None
+                }
+            };
+            let offered = sends.offer(NodeId(rank), Time::ZERO + start, next).await;
+            left.borrow_mut().offered = offered;
+        });
+        let stops = tester.clone();
+        sim.spawn(async move {
+            over.wait().await;
+            stops.stop();
+        });
+        self.0.push(Running { text, rank, node, tester, sent });
+        Ok(())
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first error of a capture that was read while it was sent.
+    pub(super) fn error(&self) -> Option<Error> {
+        self.0.iter().find_map(|running| {
+            running.sent.borrow().error.as_ref().map(|error| refused(&running.text, error))
+        })
+    }
+
+    /// What became of all traffic.
+    pub(super) fn reports(&self, cards: &[Rc<dyn Card>], network: &Network) -> Vec<TrafficReport> {
+        let report = |running: &Running| {
+            let Running { text, rank, node, tester, sent } = running;
+            let card = cards[*rank as usize].of::<Node>().ok();
+            let judged = card.and_then(|card| card.judged(*node)).unwrap_or_default();
+            let Judged { handled, to_host, dropped_at_host, to_wire, dropped_by_handler, failed, .. } =
+                judged;
+            let Offered { packets: offered, bytes, time, late } = sent.borrow().offered;
+            let dropped = network.dropped_from(*node);
+            let ns = |per_mille| judged.latency.percentile(per_mille) as f64 / 1000.0;
+            let (returned, returned_bytes) = tester.came();
+            TrafficReport {
+                traffic: text.clone(),
+                rank: *rank,
+                offered,
+                offered_bytes: bytes,
+                offered_ns: time.ns(),
+                late_ns: late.ns(),
+                handled,
+                passed: to_host + to_wire,
+                to_wire,
+                dropped_by_handler,
+                failed,
+                damaged: judged.damaged,
+                dropped_by_overload: dropped,
+                lost: offered.saturating_sub(handled + dropped),
+                dropped_at_host,
+                returned,
+                returned_bytes,
+                latency_ns_mean: judged.latency.mean() / 1000.0,
+                latency_ns_p50: ns(500),
+                latency_ns_p99: ns(990),
+                latency_ns_p999: ns(999),
+                latency_ns_max: judged.latency.max() as f64 / 1000.0,
+            }
+        };
+        self.0.iter().map(report).collect()
+    }
+}
