@@ -167,6 +167,8 @@ pub(crate) struct Shard {
     interrupt: Option<Interrupt>,
     /// The number of events at which the interrupt is checked next.
     look_at: Cell<u64>,
+    /// While it runs, up to when it may: messages from other shards may come from then on.
+    limit: Cell<Time>,
     pub(crate) seed: u64,
 }
 
@@ -183,6 +185,7 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.running.set(false);
+        self.0.limit.set(Time::ZERO);
     }
 }
 
@@ -207,6 +210,7 @@ impl Shard {
             near: RefCell::default(),
             interrupt,
             look_at: Cell::new(INTERRUPT_INTERVAL),
+            limit: Cell::new(Time::ZERO),
             seed,
         })
     }
@@ -274,12 +278,46 @@ impl Shard {
         self.queue.borrow_mut().push(key, task.to_bits())
     }
 
+    /// Lets time pass until `time`, which is later than now, for the task that is being polled, if nothing happens before: as if it
+    /// were polled by an event then. Returns whether it did.
+    #[inline]
+    pub(crate) fn pass(&self, time: Time, node: NodeId) -> bool {
+        let task = self.current(node);
+        let events = self.events.get() + 1;
+        if time >= self.limit.get() || events >= self.look_at.get() || !self.wakes.borrow().is_empty() {
+            return false;
+        }
+        let key = Key::own(time, node, self.sequence.get());
+        if !self.queue.borrow_mut().comes_after(key) {
+            return false;
+        }
+        debug_assert!(time > self.now());
+        self.sequence.set(self.sequence.get() + 1);
+        self.now.set(time);
+        self.key.set(key);
+        self.events.set(events);
+        self.tasks.borrow_mut().slots[task.index as usize].since = time;
+        true
+    }
+
     pub(crate) fn cancel(&self, event: EventRef) {
         self.queue.borrow_mut().cancel(event);
     }
 
     pub(crate) fn retarget(&self, event: EventRef, task: TaskRef) {
         self.queue.borrow_mut().retarget(event, task.to_bits());
+    }
+
+    /// Polls a task at the current instant, before all else that has been woken.
+    pub(crate) fn wake_first(&self, task: TaskRef) {
+        let before = self.wakes.borrow().len();
+        self.wake(task);
+        let mut wakes = self.wakes.borrow_mut();
+        if wakes.len() > before
+            && let Some(last) = wakes.pop_back()
+        {
+            wakes.push_front(last);
+        }
     }
 
     /// Polls a task at the current instant, after what is due already. A task that has ended is not polled.
@@ -383,6 +421,7 @@ impl Shard {
     /// Runs all events before `limit`.
     pub(crate) fn run_before(&self, limit: Time) -> Result<(), Interrupted> {
         let _running = Running::new(self);
+        self.limit.set(limit);
         loop {
             self.serve_wakes()?;
             let Some((key, data)) = self.queue.borrow_mut().pop_before(limit) else { return Ok(()) };

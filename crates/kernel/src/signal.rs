@@ -42,6 +42,12 @@ impl Signal {
         Signal(Rc::new(Shared { sim: sim.clone(), line: RefCell::new(Line::new()) }))
     }
 
+    /// Wakes the task that has waited longest, if there is one, and lets it go on before all else that has been woken; the task
+    /// that awaits this goes on right behind it.
+    pub fn go_first(&self) -> GoFirst {
+        GoFirst { signal: self.clone(), gone: false }
+    }
+
     /// Wakes the task that has waited longest, if there is one.
     pub fn notify_one(&self) {
         self.notify(Notified::Alone);
@@ -53,13 +59,19 @@ impl Signal {
     }
 
     fn notify(&self, how: Notified) -> bool {
+        let Some(task) = self.notified(how) else { return false };
+        self.0.sim.wake(task);
+        true
+    }
+
+    /// Notifies the task that has waited longest, if there is one.
+    fn notified(&self, how: Notified) -> Option<TaskRef> {
         let mut line = self.0.line.borrow_mut();
-        let Some(number) = line.first() else { return false };
+        let number = line.first()?;
         line.leave(number);
         let waiter = line.get(number);
         waiter.notified = how;
-        self.0.sim.wake(waiter.task);
-        true
+        Some(waiter.task)
     }
 
     /// Waits for a notification that comes after it was first polled. Dropped when it alone was notified and
@@ -84,6 +96,31 @@ impl Signal {
 impl fmt::Debug for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signal({} waiting)", self.waiting())
+    }
+}
+
+/// Lets a waiting task go first; see [`Signal::go_first`].
+#[derive(Debug)]
+#[must_use = "it is done where it is awaited"]
+pub struct GoFirst {
+    signal: Signal,
+    gone: bool,
+}
+
+impl Future for GoFirst {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.gone {
+            return Poll::Ready(());
+        }
+        self.gone = true;
+        let shard = self.signal.0.sim.shard();
+        shard.wake_first(self.signal.0.sim.current());
+        if let Some(task) = self.signal.notified(Notified::Alone) {
+            shard.wake_first(task);
+        }
+        Poll::Pending
     }
 }
 

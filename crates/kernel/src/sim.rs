@@ -27,11 +27,13 @@ impl Sim {
     }
 
     /// The current instant.
+    #[inline]
     pub fn now(&self) -> Time {
         self.shard.now()
     }
 
     /// The node this handle belongs to.
+    #[inline]
     pub fn node(&self) -> NodeId {
         self.node
     }
@@ -43,8 +45,23 @@ impl Sim {
 
     /// Waits until `time`. An instant that is not later than now is ready at once, without an event;
     /// `Time::MAX` never comes, and ends the run.
+    #[inline]
     pub fn until(&self, time: Time) -> Delay {
         Delay { sim: self.clone(), deadline: time, timer: Timer::NONE }
+    }
+
+    /// As [`Sim::until`], for a task that waits for nothing else meanwhile, not even in a race: where nothing of its shard
+    /// happens before, time passes at once, without going round by the queue of events. What happens, when and in which order
+    /// is the same.
+    #[inline]
+    pub fn pass_until(&self, time: Time) -> Pass {
+        Pass { delay: self.until(time) }
+    }
+
+    /// Lets time pass until `time` at once, where [`Sim::pass_until`] would. Returns whether it is that time now.
+    #[inline]
+    pub fn try_pass_until(&self, time: Time) -> bool {
+        time <= self.now() || self.shard.pass(time, self.node)
     }
 
     /// Something happens at `time` that no task waits for, and that is made up for when someone looks: the run does not end
@@ -114,6 +131,7 @@ impl Sim {
     }
 
     /// The task that is being polled.
+    #[inline]
     pub(crate) fn current(&self) -> TaskRef {
         self.shard.current(self.node)
     }
@@ -144,6 +162,7 @@ pub(crate) struct Timer {
 impl Timer {
     pub(crate) const NONE: Timer = Timer { event: None, task: TaskRef::NONE };
 
+    #[inline]
     pub(crate) fn is_none(&self) -> bool {
         self.task == TaskRef::NONE
     }
@@ -203,6 +222,26 @@ impl Future for Delay {
 impl Drop for Delay {
     fn drop(&mut self) {
         self.timer.cancel(&self.sim);
+    }
+}
+
+/// Waits until an instant; see [`Sim::pass_until`]. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+#[must_use = "time passes only where it is awaited"]
+pub struct Pass {
+    delay: Delay,
+}
+
+impl Future for Pass {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let delay = &mut self.delay;
+        if delay.timer.is_none() && delay.sim.try_pass_until(delay.deadline) {
+            return Poll::Ready(());
+        }
+        Pin::new(delay).poll(context)
     }
 }
 

@@ -209,3 +209,129 @@ fn a_world_drops_its_handlers() {
     drop(world);
     assert_eq!(Rc::strong_count(&held), 1);
 }
+
+/// What tasks of three nodes do, by node: each waits, sends to the next node, yields, and starts tasks, as numbers say; with when
+/// each step was.
+fn steps(passes: bool, mut world: World<u32>, seed: u64) -> (Vec<Vec<(Time, u32)>>, u64, Time) {
+    let nodes: Vec<NodeId> = (0..3).map(|_| world.add_node()).collect();
+    let logs: Vec<Rc<RefCell<Vec<(Time, u32)>>>> = nodes.iter().map(|_| Rc::default()).collect();
+    let wires: Vec<_> =
+        (0..3).map(|n| world.wire(nodes[n], nodes[(n + 1) % 3], Duration::from_ps(700))).collect();
+    for (n, (tx, rx)) in wires.into_iter().enumerate() {
+        let (log, sim) = (logs[(n + 1) % 3].clone(), world.sim(nodes[(n + 1) % 3]));
+        sim.clone().spawn(async move {
+            loop {
+                let message = rx.recv().await;
+                log.borrow_mut().push((sim.now(), 1000 + message));
+            }
+        });
+        let tx = Rc::new(tx);
+        for task in 0..4 {
+            let (sim, log, tx) = (world.sim(nodes[n]), logs[n].clone(), tx.clone());
+            let mut state = seed ^ (n as u64) << 8 ^ u64::from(task) << 16;
+            let mut number = move |below: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % below
+            };
+            sim.clone().spawn_program(format!("task {task}"), async move {
+                for step in 0..60 {
+                    // Many at the same instants, few far away.
+                    let short = 50 * number(8);
+                    let wait = [50, 700, short, 1_000_000, 9_000_000_000][number(37) as usize / 9];
+                    let until = sim.now() + Duration::from_ps(wait);
+                    match passes {
+                        true => sim.pass_until(until).await,
+                        false => sim.until(until).await,
+                    }
+                    log.borrow_mut().push((sim.now(), 100 * task + step));
+                    match number(5) {
+                        0 => tx.send(sim.now() + Duration::from_ps(700 + number(3)), 100 * task + step),
+                        1 => sim.yield_now().await,
+                        2 => {
+                            let (log, now) = (log.clone(), sim.now());
+                            sim.spawn(async move { log.borrow_mut().push((now, 500 + 100 * task + step)) });
+                        }
+                        _ => (),
+                    }
+                }
+            });
+        }
+    }
+    let summary = world.run().unwrap();
+    let logs = logs.iter().map(|log| log.borrow().clone()).collect();
+    (logs, summary.events, summary.end)
+}
+
+#[test]
+fn time_that_passes_at_once_changes_nothing() {
+    for seed in 0..40 {
+        let plain = steps(false, World::new(Config::default()), seed);
+        for shards in 1..=3 {
+            for kind in [QueueKind::Wheel, QueueKind::BinaryHeap] {
+                let world = World::with_queue(Config { shards, ..Config::default() }, kind);
+                assert_eq!(steps(true, world, seed), plain, "seed {seed}, {shards} shards");
+            }
+        }
+    }
+}
+
+#[test]
+fn time_passes_at_once_where_nothing_comes_before() {
+    for mut world in worlds() {
+        let (a, b) = (world.add_node(), world.add_node());
+        let (sim, other) = (world.sim(a), world.sim(b));
+        other.clone().spawn_program("other", async move { other.until(AT).await });
+        sim.clone().spawn_program("one", async move {
+            let ps = Time::from_ps;
+            sim.until(ps(1)).await;
+            assert!(sim.try_pass_until(ps(9_999)) && sim.now() == ps(9_999));
+            // The other node's event comes behind one of this node at the same time, and before a later one.
+            assert!(sim.try_pass_until(AT) && sim.now() == AT);
+            assert!(!sim.try_pass_until(ps(10_001)) && sim.now() == AT);
+            sim.until(ps(10_001)).await;
+            assert!(sim.try_pass_until(ps(2_000_000)) && sim.try_pass_until(ps(7)));
+            assert_eq!(sim.now(), ps(2_000_000));
+            // Woken tasks come first.
+            let (s, woken) = (sim.clone(), Signal::new(&sim));
+            let w = woken.clone();
+            sim.spawn(async move {
+                w.wait().await;
+                assert_eq!(s.now(), ps(2_000_000));
+            });
+            sim.yield_now().await;
+            woken.notify_one();
+            assert!(!sim.try_pass_until(ps(2_000_001)));
+            sim.pass_until(ps(2_000_001)).await;
+            assert_eq!(sim.now(), ps(2_000_001));
+        });
+        world.run().unwrap();
+    }
+}
+
+#[test]
+fn a_task_that_goes_first_goes_before_what_was_woken_and_then_whoever_let_it_go() {
+    for mut world in worlds() {
+        let log = Log::default();
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let signal = Signal::new(&sim);
+        for name in ["first", "second"] {
+            let (signal, log) = (signal.clone(), log.clone());
+            sim.spawn(async move {
+                signal.wait().await;
+                log.borrow_mut().push(name.to_owned());
+            });
+        }
+        let (s, l) = (sim.clone(), log.clone());
+        sim.spawn_program("that lets go", async move {
+            let other = l.clone();
+            s.spawn(async move { other.borrow_mut().push("woken before".to_owned()) });
+            for _ in 0..3 {
+                signal.go_first().await;
+                l.borrow_mut().push("behind it".to_owned());
+            }
+        });
+        world.run().unwrap();
+        assert_eq!(*log.borrow(), ["first", "behind it", "second", "behind it", "behind it", "woken before"]);
+    }
+}

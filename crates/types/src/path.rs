@@ -90,6 +90,7 @@ impl<'de> Deserialize<'de> for Shared {
 }
 
 impl Drop for Shared {
+    #[inline]
     fn drop(&mut self) {
         // The last one gives the memory back; a thread that is ending has no pool any more.
         if let Some(totals) = self.0.take().filter(|totals| Arc::strong_count(totals) == 1) {
@@ -113,11 +114,13 @@ pub struct Path {
 
 impl Path {
     /// A path that begins now.
+    #[inline]
     pub const fn from(origin: Time) -> Path {
         Path { origin, at: origin, parts: Parts::None }
     }
 
     /// A path that begins now and records no stages: none of them takes any time.
+    #[inline]
     pub const fn clock(origin: Time) -> Path {
         Path { origin, at: origin, parts: Parts::Unknown }
     }
@@ -150,6 +153,7 @@ impl Path {
         }
     }
 
+    #[inline]
     fn totals_mut(&mut self) -> Option<&mut Totals> {
         if self.parts == Parts::None {
             self.parts = Parts::Known(Shared::new(&[]));
@@ -168,6 +172,7 @@ impl Path {
     }
 
     /// Continues from `other` where it reaches further: it released this step.
+    #[inline]
     pub fn follow(&mut self, other: &Path) {
         if other.at > self.at {
             self.clone_from(other);

@@ -20,6 +20,7 @@ thread_local! {
     static POOL: RefCell<[Vec<Arc<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
+#[inline]
 fn class_of(len: usize) -> usize {
     (len.max(1).next_power_of_two().ilog2().max(SMALLEST_CLASS) - SMALLEST_CLASS) as usize
 }
@@ -71,6 +72,7 @@ impl Buffer {
     }
 
     /// A buffer of `len` bytes that `write` fills; `write` must set every byte.
+    #[inline]
     pub fn filled_by(len: usize, write: impl FnOnce(&mut [u8])) -> Buffer {
         let mut buffer = Buffer { memory: Pooled::new(len), start: 0, len };
         write(&mut buffer);
@@ -92,6 +94,7 @@ impl Buffer {
         Buffer { memory: self.memory.clone(), start: self.start + range.start, len: range.len() }
     }
 
+    #[inline]
     fn range(&self) -> Range<usize> {
         self.start..self.start + self.len
     }
@@ -99,12 +102,14 @@ impl Buffer {
 
 impl Deref for Buffer {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.memory.0.as_ref().expect(HELD)[self.range()]
     }
 }
 
 impl DerefMut for Buffer {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // A count of one is certain while `self` is borrowed: no other buffer is there that a clone could be made of.
         if self.memory.0.as_ref().is_none_or(|memory| Arc::strong_count(memory) > 1) {
@@ -164,6 +169,7 @@ pub enum Segment {
 
 impl Segment {
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> u64 {
         match self {
             Segment::Real(buffer) => buffer.len() as u64,
@@ -201,11 +207,13 @@ pub struct Payload {
 
 impl Payload {
     /// No bytes.
+    #[inline]
     pub const fn empty() -> Payload {
         Payload { first: None, rest: Vec::new(), damaged: false }
     }
 
     /// Real bytes.
+    #[inline]
     pub fn real(buffer: Buffer) -> Payload {
         Payload::from_segment(Segment::Real(buffer))
     }
@@ -220,6 +228,7 @@ impl Payload {
         Payload::from_segment(Segment::Phantom(len))
     }
 
+    #[inline]
     fn from_segment(segment: Segment) -> Payload {
         let first = (!segment.is_empty()).then_some(segment);
         Payload { first, ..Payload::empty() }
@@ -255,11 +264,14 @@ impl Payload {
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> u64 {
-        self.segments().map(Segment::len).sum()
+        let rest = if self.rest.is_empty() { 0 } else { self.rest.iter().map(Segment::len).sum() };
+        self.first.as_ref().map_or(0, Segment::len) + rest
     }
 
     /// Whether there are no bytes.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
@@ -285,8 +297,10 @@ impl Payload {
     }
 
     /// Whether every byte is real.
+    #[inline]
     pub fn is_real(&self) -> bool {
-        self.segments().all(|s| matches!(s, Segment::Real(_)))
+        let is_real = |segment: &Segment| matches!(segment, Segment::Real(_));
+        self.first.as_ref().is_none_or(is_real) && (self.rest.is_empty() || self.rest.iter().all(is_real))
     }
 
     /// Flips the bits `mask` of byte `at`, as a bad wire does. For phantom bytes only the fact is kept: see
@@ -319,6 +333,7 @@ impl Payload {
     ///
     /// # Errors
     /// [`PhantomRead`] where a segment is phantom.
+    #[inline]
     pub fn into_buffer(mut self) -> Result<Buffer, PhantomRead> {
         if !self.is_real() {
             return Err(PhantomRead);

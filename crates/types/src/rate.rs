@@ -33,6 +33,7 @@ impl Gap {
     }
 
     /// The time `bytes` bytes take, rounded up once, or until the end of time.
+    #[inline]
     pub fn cover(self, bytes: u64) -> Duration {
         // Nearly always there is room in 64 bits, whose division is many times faster.
         if let Some(product) = bytes.checked_mul(self.numerator) {
@@ -79,7 +80,11 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 
 /// A clock's frequency in hertz, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Frequency(u64);
+pub struct Frequency {
+    hz: u64,
+    /// The fewest cycles that take whole picoseconds, and how many: with them, counts that matter fit 64 bits.
+    beat: (u64, u64),
+}
 
 impl Frequency {
     /// A clock of `hz` hertz.
@@ -88,44 +93,62 @@ impl Frequency {
     /// When `hz` is zero: a stopped clock never begins a cycle.
     pub const fn from_hz(hz: u64) -> Frequency {
         assert!(hz > 0, "a clock's frequency is at least 1 Hz");
-        Frequency(hz)
+        let common = gcd(hz, PS_PER_S);
+        Frequency { hz, beat: (hz / common, PS_PER_S / common) }
     }
 
     /// Hertz.
     pub const fn hz(self) -> u64 {
-        self.0
+        self.hz
     }
 
     /// When cycle `k` begins, counted from cycle 0: ceil(k x 10^12 / f), or the end of time.
+    #[inline]
     pub fn cycles(self, k: u64) -> Duration {
-        // Dividing 128 bits takes several times as long.
-        if let Some(product) = k.checked_mul(PS_PER_S) {
-            return Duration::from_ps(product.div_ceil(self.0));
+        let (cycles, beat) = self.beat;
+        match k.checked_mul(beat) {
+            // Most clocks' cycles take whole picoseconds.
+            Some(product) if cycles == 1 => Duration::from_ps(product),
+            Some(product) => Duration::from_ps(product.div_ceil(cycles)),
+            None => self.many_cycles(k),
         }
-        let ps = (u128::from(k) * u128::from(PS_PER_S)).div_ceil(u128::from(self.0));
+    }
+
+    /// The same where 64 bits are too few.
+    #[cold]
+    fn many_cycles(self, k: u64) -> Duration {
+        let ps = (u128::from(k) * u128::from(PS_PER_S)).div_ceil(u128::from(self.hz));
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
     /// The fewest cycles that take whole picoseconds, and how many: after them edges come as before.
+    #[inline]
     pub const fn beat(self) -> (u64, Duration) {
-        let common = gcd(self.0, PS_PER_S);
-        (self.0 / common, Duration::from_ps(PS_PER_S / common))
+        (self.beat.0, Duration::from_ps(self.beat.1))
     }
 
     /// How many whole cycles begin in `d`: the largest k with `cycles(k) <= d`, 2^64 - 1 at most.
+    #[inline]
     pub fn cycles_in(self, d: Duration) -> u64 {
-        if let Some(product) = d.ps().checked_mul(self.0) {
-            return product / PS_PER_S;
+        let (cycles, beat) = self.beat;
+        match d.ps().checked_mul(cycles) {
+            Some(product) => product / beat,
+            None => self.many_cycles_in(d),
         }
-        let k = u128::from(d.ps()) * u128::from(self.0) / u128::from(PS_PER_S);
+    }
+
+    /// The same where 64 bits are too few.
+    #[cold]
+    fn many_cycles_in(self, d: Duration) -> u64 {
+        let k = u128::from(d.ps()) * u128::from(self.hz) / u128::from(PS_PER_S);
         u64::try_from(k).unwrap_or(u64::MAX)
     }
 }
 
 impl fmt::Display for Frequency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hz = self.0 as f64;
-        match self.0 {
+        let hz = self.hz as f64;
+        match self.hz {
             1_000_000_000.. => write!(f, "{} GHz", hz / 1e9),
             1_000_000.. => write!(f, "{} MHz", hz / 1e6),
             1_000.. => write!(f, "{} kHz", hz / 1e3),
@@ -160,8 +183,9 @@ mod tests {
     #[test]
     fn long_and_short_times_count_alike() {
         let clock = Frequency::from_hz(600_000_000);
-        // 10^12 k fits 64 bits up to the first of these, and 6 x 10^8 ps up to about the second.
-        for around in [u64::MAX / PS_PER_S, clock.cycles_in(Duration::from_ps(u64::MAX / 600_000_000))] {
+        // 5000 k and 3 ps fit 64 bits up to about the first of these, 10^12 k up to the second and 6 x 10^8 ps to the third.
+        let few = Duration::from_ps(u64::MAX / 600_000_000);
+        for around in [u64::MAX / 5000, u64::MAX / PS_PER_S, clock.cycles_in(few)] {
             for k in around - 20..around + 20 {
                 let exact = (u128::from(k) * 5000).div_ceil(3) as u64;
                 assert_eq!(clock.cycles(k), Duration::from_ps(exact));

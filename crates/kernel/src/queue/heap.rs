@@ -36,6 +36,10 @@ impl Heap {
         self.head().map(|key| key.time())
     }
 
+    pub(super) fn comes_after(&mut self, key: Key) -> bool {
+        self.head().is_none_or(|head| head > key)
+    }
+
     pub(super) fn pop_head(&mut self) -> Option<(Key, u64)> {
         let Reverse(Entry { key, index }) = self.heap.pop()?;
         Some((key, self.events.take(index)))

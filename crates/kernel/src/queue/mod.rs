@@ -198,6 +198,12 @@ impl Queue {
         })
     }
 
+    /// Whether every event comes after this key. It may say no where it would have to move on to find out.
+    #[inline]
+    pub(crate) fn comes_after(&mut self, key: Key) -> bool {
+        either!(self, queue => queue.comes_after(key))
+    }
+
     /// Whether there is an event so many places behind the next one whose place is known already.
     pub(crate) fn has_ahead(&self, places: usize) -> bool {
         match self {

@@ -18,6 +18,8 @@ enum Op {
     Retarget { which: usize },
     /// Takes what is left of the last event's node and instant.
     PopAt,
+    /// Asks whether everything comes after an own event of a node, this long after now.
+    Ask { after: u64, node: u32 },
 }
 
 /// Lengths of time of every scale the wheel knows, with ties.
@@ -41,6 +43,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => any::<usize>().prop_map(|which| Op::Cancel { which }),
         1 => any::<usize>().prop_map(|which| Op::Retarget { which }),
         1 => Just(Op::PopAt),
+        4 => (after(), 0..4u32).prop_map(|(after, node)| Op::Ask { after, node }),
     ]
 }
 
@@ -116,6 +119,13 @@ impl Pair {
                 // A look at the clock as a shard does: only right behind an event, before anything is later.
                 assert_eq!(self.queue.pop_at(last.time(), last.node()), expected);
                 expected.map(|(key, _)| self.reference.remove(&key));
+            }
+            Op::Ask { after, node } => {
+                let key = Key::own(Time::from_ps(self.now + after), NodeId(node), self.count);
+                let comes_after = self.reference.first_key_value().is_none_or(|(first, _)| *first > key);
+                let told = self.queue.comes_after(key);
+                // Of what is far ahead it need not know.
+                assert!(told == comes_after || !told && after > 2_000_000);
             }
             Op::Cancel { .. } | Op::Retarget { .. } => (),
         }

@@ -67,6 +67,19 @@ impl Lists {
         std::mem::replace(&mut self.heads[list], NONE)
     }
 
+    /// Whether all events of a list come after `key`.
+    fn all_after(&self, events: &Events, list: usize, key: Key) -> bool {
+        let mut index = self.heads[list];
+        while index != NONE {
+            let event = &events.slots[index as usize];
+            if event.key < key {
+                return false;
+            }
+            index = event.next;
+        }
+        true
+    }
+
     /// The earliest time in a list that is not empty.
     fn earliest(&self, events: &Events, list: usize) -> Time {
         let mut index = self.heads[list];
@@ -187,6 +200,20 @@ impl Wheel {
             (None, Some(Reverse(b))) => Some(b.key),
             (None, None) => None,
         }
+    }
+
+    /// Whether every event comes after `key`, as far as this span and the next one tell.
+    pub(super) fn comes_after(&mut self, key: Key) -> bool {
+        if let Some(head) = self.head() {
+            return head > key;
+        }
+        let bucket = bucket_of(key.time());
+        if bucket >> SPAN_BITS > (self.bucket >> SPAN_BITS) + 1 {
+            return false;
+        }
+        let Some(list) = self.near.used.next_from(((self.bucket + 1) & MASK) as usize) else { return true };
+        let next = self.bucket + ((list as u64).wrapping_sub(self.bucket) & MASK);
+        next > bucket || next == bucket && self.near.all_after(&self.events, list, key)
     }
 
     /// Takes the event that [`Wheel::head`] has just returned.
