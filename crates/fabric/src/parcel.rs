@@ -49,12 +49,14 @@ const FULL: &str = "a parcel has a packet until it is opened";
 
 impl Deref for Parcel {
     type Target = Packet;
+    #[inline]
     fn deref(&self) -> &Packet {
         self.0.as_ref().and_then(|pooled| pooled.as_ref().as_ref()).expect(FULL)
     }
 }
 
 impl DerefMut for Parcel {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Packet {
         self.0.as_mut().and_then(|pooled| pooled.as_mut().as_mut()).expect(FULL)
     }

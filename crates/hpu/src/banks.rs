@@ -121,6 +121,10 @@ struct Bank {
 #[derive(Clone, Debug)]
 pub struct Banks {
     timing: BankTiming,
+    /// Bits of an offset in its bank's row, and of a row that say its bank, where these are powers of two: dividing would be a
+    /// good part of what an access takes here.
+    row_bits: Option<u32>,
+    bank_mask: Option<u64>,
     banks: Box<[Bank]>,
     /// The unit for atomic operations, where the level has one: when it is free, and its counters.
     unit: Bank,
@@ -134,12 +138,30 @@ impl Banks {
     pub fn new(timing: BankTiming) -> Banks {
         let BankTiming { banks, interleave, width, occupancy, .. } = timing;
         assert!(banks > 0 && interleave > 0 && width > 0 && occupancy > 0, "{timing:?}");
-        Banks { timing, banks: vec![Bank::default(); banks as usize].into(), unit: Bank::default() }
+        Banks {
+            timing,
+            row_bits: interleave.is_power_of_two().then(|| interleave.ilog2()),
+            bank_mask: banks.is_power_of_two().then(|| u64::from(banks) - 1),
+            banks: vec![Bank::default(); banks as usize].into(),
+            unit: Bank::default(),
+        }
+    }
+
+    /// The row of a byte: rows are in banks in turn.
+    #[inline]
+    fn row_of(&self, offset: u64) -> u64 {
+        self.row_bits.map_or_else(|| offset / u64::from(self.timing.interleave), |bits| offset >> bits)
+    }
+
+    /// The bank of a row.
+    #[inline]
+    fn bank_of_row(&self, row: u64) -> usize {
+        self.bank_mask.map_or_else(|| row % u64::from(self.timing.banks), |mask| row & mask) as usize
     }
 
     /// The bank of a byte.
-    pub const fn bank_of(&self, offset: u64) -> usize {
-        (offset / self.timing.interleave as u64 % self.timing.banks as u64) as usize
+    pub fn bank_of(&self, offset: u64) -> usize {
+        self.bank_of_row(self.row_of(offset))
     }
 
     /// An access to `bytes` bytes at `offset` that its core comes to at `cycle`. Where they lie in several banks, all
@@ -157,11 +179,11 @@ impl Banks {
         }
         let (mut longest, mut last) = (Served { cycles: 0, waited: 0 }, 0);
         let (mut at, end) = (offset, offset + u64::from(bytes.max(1)));
-        let (interleave, banks) = (u64::from(timing.interleave), u64::from(timing.banks));
-        let mut row = at / interleave;
+        let interleave = u64::from(timing.interleave);
+        let mut row = self.row_of(at);
         while at < end {
             let next = end.min((row + 1) * interleave);
-            let bank = (row % banks) as usize;
+            let bank = self.bank_of_row(row);
             row += 1;
             let served = self.access_bank(bank, cycle, unit, (next - at) as u32, kind, latency);
             if served.cycles > longest.cycles {

@@ -28,6 +28,8 @@ pub(crate) struct Op {
     pub index: u8,
     /// Its length in bytes.
     pub len: u8,
+    /// How many of the instructions before it access memory.
+    pub accesses: u8,
 }
 
 /// Instructions of a slice, and accesses to memory among them: in one number, so that counting both costs a block one
@@ -38,10 +40,15 @@ pub(crate) struct Count(u64);
 impl Count {
     pub const ZERO: Count = Count(0);
 
-    /// Those of so many operations.
-    pub fn of(ops: &[Op]) -> Count {
-        let accesses = ops.iter().filter(|op| op.kind.accesses()).count();
-        Count(ops.len() as u64 | (accesses as u64) << 32)
+    /// Those of a block before this operation of it.
+    #[inline]
+    pub const fn before(op: &Op) -> Count {
+        Count(op.index as u64 | (op.accesses as u64) << 32)
+    }
+
+    /// The same with an instruction more, which may access memory.
+    const fn and(self, accesses: bool) -> Count {
+        Count(self.0 + 1 + ((accesses as u64) << 32))
     }
 
     pub const fn instructions(self) -> u64 {
@@ -93,7 +100,7 @@ impl Block {
         let costs = &core.costs;
         let (mut ops, mut steps) = (Vec::with_capacity(8), Vec::new());
         let (mut cycles, mut offset, mut loaded, mut first_reads) = (0u32, 0usize, 0u8, 0u64);
-        let mut moved_stack = false;
+        let (mut moved_stack, mut count) = (false, Count::ZERO);
         loop {
             let at = pc.wrapping_add(offset as u32);
             let inst = decode(&code[offset..], at, &core.isa).unwrap_or(ILLEGAL);
@@ -119,7 +126,11 @@ impl Block {
                 offset: offset as u8,
                 index: ops.len() as u8,
                 len: inst.len,
+                accesses: count.accesses() as u8,
             });
+            if !full {
+                count = count.and(inst.kind.accesses());
+            }
             if inst.kind.ends_block() {
                 let before = cycles;
                 return Block {
@@ -130,7 +141,7 @@ impl Block {
                     taken: before + u32::from(costs.branch_taken.max(1)),
                     first_reads,
                     last_load: if full { loaded } else { 0 },
-                    count: Count::of(&ops[..ops.len() - usize::from(full)]),
+                    count,
                     last_before: before,
                     ops: ops.into(),
                     steps: steps.into(),

@@ -44,6 +44,10 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub struct Cache {
     shape: CacheShape,
+    /// Bits of an address in its line, and of a line's number that say its set, where sets are a power of two: looking is a good
+    /// part of what an instruction takes here, and dividing would be most of it.
+    line_bits: u32,
+    set_mask: Option<u32>,
     lines: Box<[Line]>,
     uses: u64,
     counters: CacheCounters,
@@ -60,7 +64,9 @@ impl Cache {
         assert!(bytes > 0 && bytes.is_multiple_of(line * ways), "{shape:?}");
         let empty = Line { number: NONE, ready: 0, used: 0 };
         let lines = vec![empty; (bytes / line) as usize].into();
-        Cache { shape, lines, uses: 0, counters: CacheCounters::default() }
+        let sets = shape.sets();
+        let set_mask = sets.is_power_of_two().then(|| sets - 1);
+        Cache { shape, line_bits: line.ilog2(), set_mask, lines, uses: 0, counters: CacheCounters::default() }
     }
 
     /// Its shape.
@@ -73,9 +79,11 @@ impl Cache {
         self.counters
     }
 
+    #[inline]
     fn set(&mut self, number: u32) -> &mut [Line] {
         let ways = self.shape.ways as usize;
-        let first = (number % self.shape.sets()) as usize * ways;
+        let set = self.set_mask.map_or_else(|| number % self.shape.sets(), |mask| number & mask);
+        let first = set as usize * ways;
         &mut self.lines[first..first + ways]
     }
 
@@ -84,7 +92,7 @@ impl Cache {
     pub fn find(&mut self, address: u32) -> Option<u64> {
         self.uses += 1;
         let uses = self.uses;
-        let number = address / self.shape.line;
+        let number = address >> self.line_bits;
         let line = self.set(number).iter_mut().find(|line| line.number == number)?;
         line.used = uses;
         Some(line.ready)
@@ -94,7 +102,7 @@ impl Cache {
     pub fn fill(&mut self, address: u32, ready: u64) {
         self.uses += 1;
         let uses = self.uses;
-        let number = address / self.shape.line;
+        let number = address >> self.line_bits;
         let set = self.set(number);
         let own = set.iter().position(|line| line.number == number);
         let oldest = (0..set.len()).min_by_key(|&at| (set[at].number != NONE, set[at].used)).expect("a way");

@@ -108,6 +108,7 @@ pub struct Context {
 
 impl Context {
     /// A context with this hart id, at cycle 0, that runs nothing yet.
+    #[inline]
     pub const fn new(hart: u32) -> Context {
         Context {
             regs: [0; 64],
@@ -136,6 +137,7 @@ impl Context {
     ///
     /// # Panics
     /// With more than eight arguments: the ABI passes no more in registers.
+    #[inline]
     pub fn call(&mut self, image: &Image, entry: u32, sp: u32, args: &[u32], cycle_limit: u64) {
         self.regs = [0; 64];
         self.fcsr = 0;
@@ -156,6 +158,7 @@ impl Context {
 
     /// From now on the stack pointer may not go below `lowest`: the instruction that moves it there is a stack overflow,
     /// whether anything is stored or not. At first it may go anywhere.
+    #[inline]
     pub const fn limit_stack(&mut self, lowest: u32) {
         self.stack_limit = lowest;
     }
@@ -164,6 +167,7 @@ impl Context {
     ///
     /// # Panics
     /// When there is no such register.
+    #[inline]
     pub const fn reg(&self, register: usize) -> u32 {
         assert!(register < 32, "there are registers x0 to x31");
         self.regs[register]
@@ -173,6 +177,7 @@ impl Context {
     ///
     /// # Panics
     /// When there is no such register.
+    #[inline]
     pub const fn set_reg(&mut self, register: usize, value: u32) {
         assert!(register < 32, "there are registers x0 to x31");
         self.write(register as u8, value);
@@ -208,52 +213,62 @@ impl Context {
     }
 
     /// a0 to a7: the arguments of a command, its number by custom in the last.
+    #[inline]
     pub fn args(&self) -> [u32; 8] {
         self.regs[A0..=A7].try_into().expect("eight registers")
     }
 
     /// The stack pointer.
+    #[inline]
     pub const fn sp(&self) -> u32 {
         self.regs[SP]
     }
 
     /// The next instruction.
+    #[inline]
     pub const fn pc(&self) -> u32 {
         self.pc
     }
 
     /// The cycle at which the next instruction begins.
+    #[inline]
     pub const fn cycle(&self) -> u64 {
         self.cycle
     }
 
     /// The same on the scale of the `time` counter.
+    #[inline]
     pub const fn time(&self) -> u64 {
         self.cycle.wrapping_add(self.time_base)
     }
 
     /// Sets the cycle, say to that of the event that started the call.
+    #[inline]
     pub const fn set_cycle(&mut self, cycle: u64) {
         self.cycle = cycle;
     }
 
     /// Lets `cycles` pass: waiting for a queue, a cold instruction cache.
+    #[inline]
     pub const fn stall(&mut self, cycles: u64) {
         self.cycle += cycles;
     }
 
     /// Marks the value that the last instruction loaded as arrived, so that using it at once costs no penalty: for
     /// a context that slept until then.
+    #[inline]
     pub const fn settle(&mut self) {
         self.loaded = 0;
     }
 
     /// How many instructions have completed.
+    #[inline]
     pub const fn instret(&self) -> u64 {
         self.instret
     }
 
     /// How many of these loaded from memory, stored to it or were atomic.
+    #[inline]
     pub const fn accesses(&self) -> u64 {
         self.accesses
     }
@@ -265,6 +280,7 @@ impl Context {
 
     /// Sets the offset of the `time` counter from the `cycle` counter, in cycles: zero where
     /// [`cycle`](Self::cycle) is already on a scale that all cores share.
+    #[inline]
     pub const fn set_time_base(&mut self, cycles: u64) {
         self.time_base = cycles;
     }
@@ -274,6 +290,7 @@ impl Context {
     ///
     /// # Panics
     /// When the last slice did not end with [`Exit::Ecall`].
+    #[inline]
     pub const fn finish_ecall(&mut self, a0: u32, extra_cycles: u64) {
         let Pending::Ecall { cycles } = self.pending else { panic!("no ecall to finish") };
         self.regs[A0] = a0;
@@ -285,6 +302,7 @@ impl Context {
     ///
     /// # Panics
     /// When the last slice did not end with [`Exit::Device`].
+    #[inline]
     pub const fn finish_device(&mut self, value: u32, extra_cycles: u64) {
         let Pending::Device { rd, bits, signed, write, cycles, len } = self.pending else {
             panic!("no device access to finish")
@@ -300,6 +318,7 @@ impl Context {
         }
     }
 
+    #[inline]
     const fn advance(&mut self, len: u8, cycles: u64) {
         self.pc = self.pc.wrapping_add(len as u32);
         self.cycle += cycles;

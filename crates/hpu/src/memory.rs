@@ -48,6 +48,7 @@ pub struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
+    #[inline]
     fn new(name: &'static str, base: u32, bytes: Bytes<'a>) -> Region<'a> {
         let writable = matches!(bytes, Bytes::Mutable(_));
         let region = Region {
@@ -78,23 +79,27 @@ impl<'a> Region<'a> {
     ///
     /// # Panics
     /// As all constructors, when the region reaches over the end of the 32-bit address space.
+    #[inline]
     pub fn memory(name: &'static str, base: u32, bytes: &'a mut [u8]) -> Region<'a> {
         Region::new(name, base, Bytes::Mutable(bytes))
     }
 
     /// Memory that may only be read.
+    #[inline]
     pub fn read_only(name: &'static str, base: u32, bytes: &'a [u8]) -> Region<'a> {
         Region::new(name, base, Bytes::Shared(bytes))
     }
 
     /// The stack of one context. An access in the `guard` bytes below it is a stack overflow, and so is any
     /// access outside the regions once the stack pointer has left it.
+    #[inline]
     pub fn stack(name: &'static str, base: u32, bytes: &'a mut [u8], guard: u32) -> Region<'a> {
         Region { stack: true, guard, ..Region::memory(name, base, bytes) }
     }
 
     /// `size` bytes of device registers: loads and stores leave the slice as
     /// [`Exit::Device`](crate::Exit::Device).
+    #[inline]
     pub fn device(name: &'static str, base: u32, size: u32) -> Region<'a> {
         let region = Region::new(name, base, Bytes::Shared(&[]));
         assert!(
@@ -106,6 +111,7 @@ impl<'a> Region<'a> {
 
     /// Cycles that a load and a store take longer here than [`CycleCosts`](crate::CycleCosts) says; an AMO takes
     /// the load's, an SC the store's.
+    #[inline]
     pub const fn latency(mut self, load_extra: u32, store_extra: u32) -> Region<'a> {
         (self.load_extra, self.amo_extra) = (load_extra, load_extra);
         (self.store_extra, self.sc_extra) = (store_extra, store_extra);
@@ -113,6 +119,7 @@ impl<'a> Region<'a> {
     }
 
     /// Cycles that an AMO or SC takes longer here, where that is not as [`latency`](Region::latency) has it.
+    #[inline]
     pub const fn atomic_latency(mut self, extra: u32) -> Region<'a> {
         (self.amo_extra, self.sc_extra) = (extra, extra);
         self
@@ -120,18 +127,21 @@ impl<'a> Region<'a> {
 
     /// A memory with a queue: an access ends the slice before it ([`Exit::Order`](crate::Exit::Order)), so that
     /// the cores reach it in the order of their cycles.
+    #[inline]
     pub const fn ordered(mut self) -> Region<'a> {
         self.ordered = true;
         self
     }
 
     /// Registers that decode whole words only: another access of the core traps.
+    #[inline]
     pub const fn whole_words(mut self) -> Region<'a> {
         self.whole_words = true;
         self
     }
 
     /// Restricts accesses of the core. A read-only region stays read-only.
+    #[inline]
     pub const fn permissions(mut self, readable: bool, writable: bool) -> Region<'a> {
         self.readable = readable;
         self.writable = self.writable && writable;
@@ -139,16 +149,19 @@ impl<'a> Region<'a> {
     }
 
     /// The first address.
+    #[inline]
     pub const fn base(&self) -> u32 {
         self.base
     }
 
     /// The size in bytes.
+    #[inline]
     pub const fn size(&self) -> u64 {
         if self.device { self.device_size as u64 } else { self.bytes().len() as u64 }
     }
 
     /// The name, as it stands in traps.
+    #[inline]
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -170,6 +183,7 @@ impl<'a> Region<'a> {
     }
 
     /// Where `len` bytes at `address` lie in the region, when all of them do.
+    #[inline]
     fn offset_of(&self, address: u32, len: u64) -> Option<usize> {
         let offset = address.wrapping_sub(self.base);
         (u64::from(offset) + len <= self.size()).then_some(offset as usize)
@@ -231,6 +245,7 @@ pub(crate) struct Reference {
 
 impl<'a> AddressSpace<'a> {
     /// No regions.
+    #[inline]
     pub const fn new() -> AddressSpace<'a> {
         AddressSpace {
             regions: ArrayVec::new_const(),
@@ -244,6 +259,7 @@ impl<'a> AddressSpace<'a> {
 
     /// Orders accesses to these words, whose addresses are sorted multiples of four, as those to an
     /// [ordered](Region::ordered) region.
+    #[inline]
     pub const fn order_words(&mut self, words: &'a [u32]) {
         self.ordered_words = words;
     }
@@ -257,6 +273,7 @@ impl<'a> AddressSpace<'a> {
     /// Fetches code through a cache: a slice ends before a block of which a line is not there
     /// ([`Exit::Fetch`](crate::Exit::Fetch)). `program` is added to addresses of code, so that programs at the same
     /// addresses have lines of their own. Without a cache fetching takes no time.
+    #[inline]
     pub const fn fetch_through(&mut self, cache: &'a mut Cache, program: u32) {
         self.code = Some((cache, program));
     }
@@ -301,6 +318,7 @@ impl<'a> AddressSpace<'a> {
     }
 
     /// The stack's region.
+    #[inline]
     pub(crate) fn stack(&self) -> Option<&Region<'a>> {
         Some(&self.regions[usize::from(self.stack?)])
     }
@@ -309,6 +327,7 @@ impl<'a> AddressSpace<'a> {
     ///
     /// # Errors
     /// The trap that a load of them would cause.
+    #[inline]
     pub fn read(&self, address: u32, len: u32) -> Result<&[u8], TrapKind> {
         let (index, offset) = self.check(Access::Read, address, len)?;
         Ok(&self.regions[index].bytes()[offset..offset + len as usize])
@@ -325,6 +344,7 @@ impl<'a> AddressSpace<'a> {
         Ok(&mut bytes[offset..offset + len as usize])
     }
 
+    #[inline]
     fn check(&self, access: Access, address: u32, len: u32) -> Result<(usize, usize), TrapKind> {
         let outside =
             || TrapKind::OutOfRegion { access, address, size: len, nearest: self.nearest(address, len) };
@@ -359,6 +379,7 @@ impl<'a> AddressSpace<'a> {
         Ok(())
     }
 
+    #[inline]
     fn find(&self, address: u32, len: u32) -> Option<(usize, usize)> {
         let found = |(i, r): (usize, &Region<'_>)| Some((i, r.offset_of(address, u64::from(len))?));
         self.regions.iter().enumerate().find_map(found)
@@ -533,6 +554,7 @@ impl Default for AddressSpace<'_> {
 }
 
 impl Region<'_> {
+    #[inline]
     fn permit(&self, access: Access, address: u32, size: u32) -> Result<(), TrapKind> {
         let allowed = match access {
             Access::Read | Access::Execute => self.readable,

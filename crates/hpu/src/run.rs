@@ -400,7 +400,7 @@ impl Context {
             Some(window) => window.drained(place.block.steps.get(usize::from(op.index))),
             None => place.cycle + u64::from(op.before),
         };
-        self.counted(place.count + Count::of(&place.block.ops[..usize::from(op.index)]));
+        self.counted(place.count + Count::before(op));
     }
 
     /// The context is before a block that it does not execute.
