@@ -290,6 +290,7 @@ impl Card {
             spec,
         });
         card.keep_near();
+        card.contexts.belong_to(&card);
         sim.spawn(card.clone().listen());
         sim.spawn(card.clone().listen_to_itself());
         sim.spawn(card.clone().publish());

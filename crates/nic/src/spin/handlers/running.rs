@@ -120,9 +120,20 @@ impl Running {
         self.issued.as_ref().expect("only handlers written for PsPIN have a command unit")
     }
 
-    /// The card's cycle at which its next instruction begins.
-    pub(in crate::spin) fn cycle(&self) -> u64 {
-        self.thread.state.borrow().context.time()
+    /// An access by its next instruction.
+    pub(in crate::spin) fn turn(&mut self) -> Turn<'_> {
+        let (cycle, pc) = {
+            let context = &self.thread.state.borrow().context;
+            (context.time(), context.pc())
+        };
+        Turn {
+            core: self.thread.core,
+            cycle,
+            pc,
+            attachment: &self.attachment,
+            shared_accesses: &mut self.shared_accesses,
+            memory_waits: &mut self.memory_waits,
+        }
     }
 
     pub(in crate::spin) fn application(&self) -> &Rc<Application> {
@@ -171,6 +182,23 @@ pub(in crate::spin) struct Running {
     pub(in crate::spin) issued: Option<Rc<Issued>>,
     /// The cycles that it waited for its code.
     pub(in crate::spin) fetch_waits: u64,
+}
+
+/// An access of a handler whose turn it is, and its counts.
+pub(in crate::spin) struct Turn<'r> {
+    pub(in crate::spin) core: usize,
+    /// The card's cycle at which the instruction begins that accesses memory, and where it is in the program.
+    pub(in crate::spin) cycle: u64,
+    pub(in crate::spin) pc: u32,
+    pub(in crate::spin) attachment: &'r Attachment,
+    pub(in crate::spin) shared_accesses: &'r mut u64,
+    pub(in crate::spin) memory_waits: &'r mut u64,
+}
+
+impl Turn<'_> {
+    pub(in crate::spin) fn application(&self) -> &Application {
+        self.attachment.application()
+    }
 }
 
 /// What a card does for its handlers while they run.

@@ -5,7 +5,7 @@ use crate::spin::handlers::contention::{Seen, Word};
 use crate::spin::handlers::running::Running;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::memory::Piece;
-use nicety_hpu::{OrderPoint, TrapKind};
+use nicety_hpu::{Image, OrderPoint, TrapKind};
 
 /// Where scratchpads of handlers written for PsPIN begin among the places of words: behind the largest HPU memory.
 const PADS: u32 = 1 << 28;
@@ -14,8 +14,8 @@ const PADS: u32 = 1 << 28;
 const ATOMIC_WORDS: usize = 4096;
 
 impl Running {
-    /// The shared word for which an access must wait its turn, if it has one.
-    pub(in crate::spin) fn ordered_word(&self, point: &OrderPoint) -> Option<u32> {
+    /// The shared word for which an access must wait its turn, if it has one, and its address.
+    pub(in crate::spin) fn ordered_word(&self, point: &OrderPoint) -> Option<(u32, SharedWord)> {
         let (address, atomic) = match *point {
             OrderPoint::Atomic { address, .. } => (address & !3, true),
             OrderPoint::Memory { address, .. } => (address & !3, false),
@@ -25,11 +25,11 @@ impl Running {
             // It waits for its memory alone.
             return None;
         }
-        let shared = shared_word(&self.attachment, address).is_some();
-        if shared && atomic {
+        let shared = shared_word(&self.attachment, address)?;
+        if atomic {
             order_word(&self.attachment, address);
         }
-        shared.then_some(address)
+        Some((address, shared))
     }
 
     /// An atomic store may follow a fence: from now on accesses to its word are ordered.
@@ -40,19 +40,14 @@ impl Running {
             order_word(attachment, word);
         }
     }
-
-    /// The value of a word of the handler's memory.
-    pub(in crate::spin) fn peek(&mut self, word: u32) -> Option<[u8; 4]> {
-        self.with_space(|space| space.read(word, 4).ok()?.first_chunk().copied())
-    }
 }
 
 impl Processors {
-    /// Reports a handler's access to a word of its own memory: whether it changed the word, and whether it should
-    /// have.
-    pub(in crate::spin) fn comes_to(&self, running: &Running, word: u32, pc: u32, how: (bool, bool)) {
-        let Some(SharedWord { place, of, offset }) = shared_word(&running.attachment, word) else { return };
-        let seen = self.seen(running, Word::Hpu(place), pc, how);
+    /// Reports an access of a run to a word of its own memory.
+    pub(in crate::spin) fn comes_to(&self, word: &SharedWord, access: &WordAccess<'_>) {
+        let SharedWord { place, of, offset } = *word;
+        let WordAccess { run, image, pc, changed, changing } = *access;
+        let seen = Seen { word: Word::Hpu(place), run, image, pc, now: self.sim.now(), changed, changing };
         self.contention.see(&seen, || format!("byte {offset} of {of}"));
     }
 
@@ -70,7 +65,11 @@ impl Processors {
             order_word(&running.attachment, address + 4);
         }
         let (result, changed) = act(running)?;
-        self.comes_to(running, address, pc, (changed, true));
+        if let Some(word) = shared_word(&running.attachment, address) {
+            let image = &running.attachment.program.handlers.image;
+            let access = WordAccess { run: running.number, image, pc, changed, changing: true };
+            self.comes_to(&word, &access);
+        }
         Ok(result)
     }
 
@@ -87,8 +86,19 @@ impl Processors {
     }
 }
 
+/// An access to a word that processors share.
+pub(in crate::spin) struct WordAccess<'i> {
+    /// The handler's run, by its number.
+    pub(in crate::spin) run: u64,
+    pub(in crate::spin) image: &'i Image,
+    pub(in crate::spin) pc: u32,
+    /// Whether it has changed the word, and whether it should.
+    pub(in crate::spin) changed: bool,
+    pub(in crate::spin) changing: bool,
+}
+
 /// A word of HPU memory shared between processors.
-struct SharedWord {
+pub(in crate::spin) struct SharedWord {
     /// Its offset in the card's HPU memory.
     place: u32,
     of: &'static str,

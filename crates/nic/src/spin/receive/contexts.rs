@@ -17,21 +17,86 @@ use crate::spin::stages;
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::{Header, HeaderKind};
 use nicety_types::{MessageId, NodeId};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+
+/// Messages with equal keys match in the order of their arrival: an initiator, and a portal table entry.
+type Key = (NodeId, u32);
 
 /// A message in front of the matching unit that waits for a context.
 struct Waiting {
     message: MessageId,
     header: Header,
+    /// Messages that waited before it.
+    number: u64,
 }
 
-impl Waiting {
-    /// Messages with equal keys match in the order of their arrival.
-    fn key(&self) -> (NodeId, u32) {
-        (self.header.source, self.header.pt)
+/// The messages that wait for a context.
+#[derive(Default)]
+struct Queue {
+    /// By key, those with equal ones in the order of their arrival; none of them is empty.
+    lines: Vec<(Key, VecDeque<Waiting>)>,
+    entered: u64,
+}
+
+impl Queue {
+    fn line(&self, key: Key) -> Option<usize> {
+        self.lines.iter().position(|(of, _)| *of == key)
+    }
+
+    fn enter(&mut self, message: MessageId, header: Header) {
+        let key = (header.source, header.pt);
+        let line = self.line(key).unwrap_or_else(|| {
+            self.lines.push((key, VecDeque::new()));
+            self.lines.len() - 1
+        });
+        self.lines[line].1.push_back(Waiting { message, header, number: self.entered });
+        self.entered += 1;
+    }
+
+    fn leave(&mut self, message: MessageId, key: Key) {
+        let line = self.line(key).expect("it waits until now");
+        let waiting = &mut self.lines[line].1;
+        let place = waiting.iter().position(|waiting| waiting.message == message);
+        waiting.remove(place.expect("it waits until now"));
+        if waiting.is_empty() {
+            self.lines.swap_remove(line);
+        }
+    }
+
+    fn contains(&self, message: MessageId) -> bool {
+        self.lines.iter().any(|(_, line)| line.iter().any(|waiting| waiting.message == message))
+    }
+
+    /// The first of each key.
+    fn first(&self) -> impl Iterator<Item = &Waiting> {
+        self.lines.iter().map(|(_, line)| &line[0])
+    }
+
+    /// The last of all.
+    fn last(&self) -> Option<&Waiting> {
+        self.lines.iter().filter_map(|(_, line)| line.back()).max_by_key(|waiting| waiting.number)
+    }
+
+    /// Whether a message with the same key that arrived earlier has still to match.
+    fn behind_another(&self, message: MessageId, key: Key) -> bool {
+        self.line(key).is_some_and(|line| self.lines[line].1[0].message != message)
     }
 }
+
+/// A packet in line for a change.
+struct InLine {
+    message: MessageId,
+    /// The header of a message that waits for a context; none of a further packet of one.
+    header: Option<Header>,
+    /// Whether what it waits for has come.
+    over: Cell<bool>,
+    go: Signal,
+}
+
+/// Packets in line, in their order.
+type Batch = VecDeque<Rc<InLine>>;
 
 /// The contexts of a card.
 pub(in crate::spin) struct Contexts {
@@ -41,12 +106,17 @@ pub(in crate::spin) struct Contexts {
     taken: Cell<u64>,
     /// Completion handlers in progress, and transfers that handlers have left in flight.
     completing: Cell<u32>,
-    /// In the order of arrival.
-    waiting: RefCell<VecDeque<Waiting>>,
+    waiting: RefCell<Queue>,
     /// Packets of these messages, and the capacity of the packet buffer.
     held: Cell<u32>,
     buffer: u32,
-    changed: Signal,
+    /// Packets that wait for a change, and further packets among all of those.
+    line: RefCell<Batch>,
+    further: Cell<u32>,
+    /// Places in line that were used.
+    unused: RefCell<Vec<Rc<InLine>>>,
+    card: OnceCell<Weak<Card>>,
+    sim: Sim,
     shared_out: bool,
 }
 
@@ -60,7 +130,11 @@ impl Contexts {
             waiting: RefCell::default(),
             held: Cell::new(0),
             buffer,
-            changed: Signal::new(sim),
+            line: RefCell::default(),
+            further: Cell::new(0),
+            unused: RefCell::default(),
+            card: OnceCell::new(),
+            sim: sim.clone(),
             shared_out: scheduling == Scheduling::WeightedFair,
         }
     }
@@ -95,21 +169,46 @@ impl Contexts {
         self.look();
     }
 
-    /// Wakes the waiting messages.
+    /// The card that they are of.
+    pub(in crate::spin) fn belong_to(&self, card: &Rc<Card>) {
+        assert!(self.card.set(Rc::downgrade(card)).is_ok(), "a card has its contexts once");
+    }
+
+    /// Has packets look whether their wait is over, one after another in the order in which they came to wait: one whose is goes on
+    /// at once, before the next one looks. Hundreds may wait, of which mostly none can go on: so they are not woken to look.
     fn look(&self) {
-        if self.held.get() > 0 {
-            self.changed.notify_all();
+        if self.held.get() == 0 || self.line.borrow().is_empty() {
+            return;
         }
+        let Some(card) = self.card.get().and_then(Weak::upgrade) else { return };
+        let mut batch = self.line.take();
+        self.sim.spawn(async move {
+            while let Some(first) = card.first_over(&batch) {
+                card.contexts.line.borrow_mut().extend(batch.drain(..first));
+                let goes = batch.pop_front().expect("it is there");
+                goes.over.set(true);
+                goes.go.go_first().await;
+            }
+            let mut line = card.contexts.line.borrow_mut();
+            if line.is_empty() {
+                *line = batch;
+            } else {
+                line.extend(batch);
+            }
+        });
     }
 
-    fn position(&self, message: MessageId) -> Option<usize> {
-        self.waiting.borrow().iter().position(|waiting| waiting.message == message)
-    }
-
-    /// Whether a message with the same key that arrived earlier has still to match.
-    fn behind_another(&self, message: MessageId, key: (NodeId, u32)) -> bool {
-        let waiting = self.waiting.borrow();
-        waiting.iter().take_while(|waiting| waiting.message != message).any(|waiting| waiting.key() == key)
+    /// Waits in line, from the next change on: a message with this header, or a further packet of one.
+    async fn wait_in_line(&self, message: MessageId, header: Option<Header>) {
+        let unused = self.unused.borrow_mut().pop().and_then(Rc::into_inner);
+        let go = unused.map_or_else(|| Signal::new(&self.sim), |unused| unused.go);
+        let further = u32::from(header.is_none());
+        let place = Rc::new(InLine { message, header, over: Cell::new(false), go });
+        self.line.borrow_mut().push_back(place.clone());
+        self.further.set(self.further.get() + further);
+        place.go.wait_until(|| place.over.get()).await;
+        self.further.set(self.further.get() - further);
+        self.unused.borrow_mut().push(place);
     }
 
     /// Counts a waiting packet.
@@ -143,7 +242,7 @@ impl Card {
 
     /// Whether there is a context for a message; none if the message has to wait.
     fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
-        if self.contexts.behind_another(message, (header.source, header.pt)) {
+        if self.contexts.waiting.borrow().behind_another(message, (header.source, header.pt)) {
             return None;
         }
         let prospect = self.interface.borrow().prospect(header);
@@ -162,7 +261,7 @@ impl Card {
     pub(in crate::spin) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
         let contexts = &self.contexts;
         let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
-        if header.kind == HeaderKind::Reply || plenty && contexts.waiting.borrow().is_empty() {
+        if header.kind == HeaderKind::Reply || plenty && contexts.waiting.borrow().lines.is_empty() {
             return Some(true);
         }
         self.room(header, message)
@@ -171,14 +270,14 @@ impl Card {
     /// Waits for a context, or until there can be none; returns whether there is one.
     pub(in crate::spin) async fn wait_for_context(&self, header: &Header, packet: &mut Arrived) -> bool {
         let (contexts, message) = (&self.contexts, packet.message);
-        contexts.waiting.borrow_mut().push_back(Waiting { message, header: *header });
+        contexts.waiting.borrow_mut().enter(message, *header);
         contexts.hold();
-        let over = || self.room(header, message).is_some() || self.stuck(message);
-        contexts.changed.wait_until(over).await;
+        if !self.is_over(header, message) {
+            contexts.wait_in_line(message, Some(*header)).await;
+        }
         let room = self.room(header, message).unwrap_or(false);
         contexts.let_go();
-        let position = contexts.position(message).expect("it waits until now");
-        contexts.waiting.borrow_mut().remove(position);
+        contexts.waiting.borrow_mut().leave(message, (header.source, header.pt));
         packet.path.advance(stages::HANDLER_QUEUED, self.sim.now());
         room
     }
@@ -189,20 +288,42 @@ impl Card {
         let waiting = contexts.waiting.borrow();
         contexts.held.get() >= contexts.buffer
             && contexts.completing.get() == 0
-            && waiting.back().is_some_and(|last| last.message == message)
-            && !waiting.iter().any(|waiting| self.room(&waiting.header, waiting.message).is_some())
+            && waiting.last().is_some_and(|last| last.message == message)
+            && !waiting.first().any(|waiting| self.room(&waiting.header, waiting.message).is_some())
+    }
+
+    /// Whether the wait of a message is over.
+    fn is_over(&self, header: &Header, message: MessageId) -> bool {
+        self.room(header, message).is_some() || self.stuck(message)
+    }
+
+    /// The first of these packets whose wait is over.
+    fn first_over(&self, batch: &Batch) -> Option<usize> {
+        // Of messages with equal keys only the first one has room, and only the last one of all is stuck.
+        let none = self.contexts.further.get() == 0 && {
+            let waiting = self.contexts.waiting.borrow();
+            let mut candidates = waiting.first().chain(waiting.last());
+            !candidates.any(|waiting| self.is_over(&waiting.header, waiting.message))
+        };
+        let is_over = |place: &Rc<InLine>| match &place.header {
+            Some(header) => self.is_over(header, place.message),
+            None => self.place_of(place.message).is_some(),
+        };
+        if none { None } else { batch.iter().position(is_over) }
     }
 
     /// Whether a message waits for a context; its further packets wait with it.
     pub(in crate::spin) fn awaits_context(&self, message: MessageId) -> bool {
-        self.contexts.position(message).is_some()
+        self.contexts.waiting.borrow().contains(message)
     }
 
     /// Waits with a further packet until its message has matched.
     pub(in crate::spin) async fn behind_its_header(&self, packet: &mut Arrived) -> usize {
         let message = packet.message;
         self.contexts.hold();
-        self.contexts.changed.wait_until(|| self.place_of(message).is_some()).await;
+        if self.place_of(message).is_none() {
+            self.contexts.wait_in_line(message, None).await;
+        }
         self.contexts.let_go();
         packet.path.advance(stages::HANDLER_QUEUED, self.sim.now());
         self.place_of(message).expect("just seen")

@@ -5,7 +5,7 @@
 
 use crate::spin::handlers::memory::reach::{PROGRAM_BITS, Reach};
 use crate::spin::handlers::memory::waits::{WaitingLine, Waits};
-use crate::spin::handlers::running::Running;
+use crate::spin::handlers::running::Turn;
 use crate::spin::spec::{DataCacheSpec, HpuSpec, Level, Piece};
 use nicety_hpu::{AccessKind, DataCaches, Found, Writes};
 
@@ -48,10 +48,10 @@ pub struct CacheCounts {
 /// The memories behind caches.
 pub(super) trait Behind {
     /// An access of a handler that comes now, in memory itself. Returns the cycles that it takes.
-    fn access_memory(&self, running: &mut Running, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64;
+    fn access_memory(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64;
 
     /// A cache fetches the line at an offset, for a handler that comes now. Returns the cycles that this takes.
-    fn fetch_line(&self, running: &mut Running, at: &Reach<'_>, offset: u64, line: u32) -> u64;
+    fn fetch_line(&self, turn: &mut Turn<'_>, at: &Reach<'_>, offset: u64, line: u32) -> u64;
 
     /// A cache writes the line at an offset of a memory of a level.
     fn write_line(&self, cycle: u64, of: (Level, usize), offset: u64, line: u32);
@@ -119,14 +119,9 @@ impl Cached {
     }
 
     /// The bytes of an access as places in all levels, by line.
-    fn lines(
-        &self,
-        running: &Running,
-        at: &Reach<'_>,
-        bytes: u64,
-    ) -> impl Iterator<Item = (u64, u32)> + use<> {
+    fn lines(&self, turn: &Turn<'_>, at: &Reach<'_>, bytes: u64) -> impl Iterator<Item = (u64, u32)> + use<> {
         let line = u64::from(self.spec.shape.line);
-        let program = (at.piece == Piece::Constants).then_some(running.attachment.program.number);
+        let program = (at.piece == Piece::Constants).then_some(turn.attachment.program.number);
         let (first, end) = (at.offset, at.offset + bytes);
         let base = place::base(at, program);
         (first / line..end.div_ceil(line)).map(move |number| {
@@ -139,7 +134,7 @@ impl Cached {
     pub(super) fn access(
         &mut self,
         memory: &impl Behind,
-        running: &mut Running,
+        turn: &mut Turn<'_>,
         at: &Reach<'_>,
         bytes: u32,
         kind: AccessKind,
@@ -147,15 +142,15 @@ impl Cached {
     ) -> u64 {
         self.counters[at.level as usize].accesses += 1;
         if passes {
-            return self.pass(memory, running, at, bytes, kind);
+            return self.pass(memory, turn, at, bytes, kind);
         }
-        let cycle = running.cycle();
-        let cache = running.thread.core / self.cores;
+        let cycle = turn.cycle;
+        let cache = turn.core / self.cores;
         let stores = kind == AccessKind::Store;
         let through = stores && self.spec.writes == Writes::Through;
         let hit_cycles = u64::from(self.spec.latency(kind));
         let (mut hits, mut stale, mut invalidated, mut ready) = (true, false, false, cycle);
-        for (place, part) in self.lines(running, at, bytes.into()) {
+        for (place, part) in self.lines(turn, at, bytes.into()) {
             let number = place / u64::from(self.spec.shape.line);
             let found = match stores {
                 true => self.caches.store(cache, number),
@@ -180,7 +175,7 @@ impl Cached {
                     if through {
                         cycle
                     } else {
-                        let ready = cycle + self.fetch(memory, running, at, place);
+                        let ready = cycle + self.fetch(memory, turn, at, place);
                         self.fill(memory, cycle, cache, number, ready, stores);
                         ready
                     }
@@ -192,11 +187,11 @@ impl Cached {
         let waited = ready - cycle + if invalidated { u64::from(self.spec.invalidate) } else { 0 };
         let own = match through {
             // The store itself, in memory.
-            true => hit_cycles.max(memory.access_memory(running, at, bytes, kind)),
+            true => hit_cycles.max(memory.access_memory(turn, at, bytes, kind)),
             false => hit_cycles,
         };
-        self.count(running, at.level, hits, invalidated, waited);
-        self.count_stale(running, at.level, stale);
+        self.count(turn, at.level, hits, invalidated, waited);
+        self.count_stale(turn, at.level, stale);
         own + waited
     }
 
@@ -204,14 +199,14 @@ impl Cached {
     fn pass(
         &mut self,
         memory: &impl Behind,
-        running: &mut Running,
+        turn: &mut Turn<'_>,
         at: &Reach<'_>,
         bytes: u32,
         kind: AccessKind,
     ) -> u64 {
-        let (cycle, cache) = (running.cycle(), running.thread.core / self.cores);
+        let (cycle, cache) = (turn.cycle, turn.core / self.cores);
         let (mut invalidated, mut stale) = (false, false);
-        for (place, part) in self.lines(running, at, bytes.into()) {
+        for (place, part) in self.lines(turn, at, bytes.into()) {
             let number = place / u64::from(self.spec.shape.line);
             let passed = self.caches.pass(cache, number);
             invalidated |= passed.taken;
@@ -228,20 +223,20 @@ impl Cached {
         let counters = &mut self.counters[at.level as usize];
         counters.passed += 1;
         counters.invalidated += u64::from(invalidated);
-        self.count_stale(running, at.level, stale);
+        self.count_stale(turn, at.level, stale);
         let price = if invalidated { u64::from(self.spec.invalidate) } else { 0 };
-        memory.access_memory(running, at, bytes, kind) + price
+        memory.access_memory(turn, at, bytes, kind) + price
     }
 
     /// Fetches the line of a byte from memory. Returns the cycles until it is there.
-    fn fetch(&self, memory: &impl Behind, running: &mut Running, at: &Reach<'_>, place: u64) -> u64 {
+    fn fetch(&self, memory: &impl Behind, turn: &mut Turn<'_>, at: &Reach<'_>, place: u64) -> u64 {
         let line = self.spec.shape.line;
         match at.spec.contended {
             true => {
                 // The part of it that is asked for is in this line of the memory, too.
                 let (.., offset) = place::of(place);
                 let within = if at.piece == Piece::Constants { offset % place::PROGRAM } else { offset };
-                memory.fetch_line(running, at, within & !u64::from(line - 1), line)
+                memory.fetch_line(turn, at, within & !u64::from(line - 1), line)
             }
             false => self.fills[at.level as usize].expect("the level is cached") + at.farther(),
         }
@@ -295,33 +290,33 @@ impl Cached {
         stale
     }
 
-    fn count(&mut self, running: &Running, level: Level, hits: bool, invalidated: bool, waited: u64) {
+    fn count(&mut self, turn: &Turn<'_>, level: Level, hits: bool, invalidated: bool, waited: u64) {
         let counters = &mut self.counters[level as usize];
         counters.hits += u64::from(hits);
         counters.misses += u64::from(!hits);
         counters.invalidated += u64::from(invalidated);
         counters.waited += waited;
         if waited > 0 {
-            self.waits.count(running, level, waited);
+            self.waits.count(turn, level, waited);
         }
-        running.application().count(|statistics| {
+        turn.application().count(|statistics| {
             statistics.cache_hits += u64::from(hits);
             statistics.cache_misses += u64::from(!hits);
             statistics.cache_waits += waited;
         });
     }
 
-    fn count_stale(&mut self, running: &Running, level: Level, stale: bool) {
+    fn count_stale(&mut self, turn: &Turn<'_>, level: Level, stale: bool) {
         if stale {
             self.counters[level as usize].stale += 1;
-            self.stale.count(running, level, 0);
+            self.stale.count(turn, level, 0);
         }
     }
 
     /// The card has written bytes that one core alone has: they are in no cache.
-    pub(super) fn forget(&mut self, running: &Running, at: &Reach<'_>, bytes: u64) {
-        for (place, _) in self.lines(running, at, bytes) {
-            let cache = running.thread.core / self.cores;
+    pub(super) fn forget(&mut self, turn: &Turn<'_>, at: &Reach<'_>, bytes: u64) {
+        for (place, _) in self.lines(turn, at, bytes) {
+            let cache = turn.core / self.cores;
             self.caches.drop_line(cache, place / u64::from(self.spec.shape.line));
         }
     }

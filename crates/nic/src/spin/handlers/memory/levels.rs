@@ -9,7 +9,7 @@ use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::memory::cached::{Behind, CacheUse, Cached};
 use crate::spin::handlers::memory::reach::{PROGRAM_BITS, Reach};
 use crate::spin::handlers::memory::waits::{WaitingLine, Waits};
-use crate::spin::handlers::running::{ARGUMENTS, Running};
+use crate::spin::handlers::running::{ARGUMENTS, Running, Turn};
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map;
 use crate::spin::spec::{HpuSpec, Level, MemorySpec, Piece, Timings, own_cycles};
@@ -137,7 +137,7 @@ impl Levels {
     /// A handler comes to code that is not in its instruction cache. Returns the cycles that it waits.
     pub(in crate::spin) fn fetch(&self, running: &mut Running, address: u32) -> u64 {
         let Some(spec) = self.memories().instructions else { return 0 };
-        let (core, cycle) = (running.thread.core, Levels::cycle(running));
+        let Turn { core, cycle, .. } = running.turn();
         let line = address & !(spec.shape.line - 1);
         let cached = line.wrapping_add(running.attachment.program.number << PROGRAM_BITS);
         let mut caches = self.caches.borrow_mut();
@@ -214,29 +214,22 @@ impl Levels {
 
     /// An access of a core in its turn. Returns the cycles that it takes, if it is to a level with a timing of its own. Loads
     /// and stores of a cached level look for their lines before, unless it `passes` the caches.
-    fn access(
-        &self,
-        running: &mut Running,
-        at: &Reach<'_>,
-        bytes: u32,
-        kind: AccessKind,
-        passes: bool,
-    ) -> u64 {
+    fn access(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind, passes: bool) -> u64 {
         match &self.data_caches {
             Some(caches) if at.spec.cached => {
                 let contended = at.spec.contended;
-                running.shared_accesses += u64::from(contended);
+                *turn.shared_accesses += u64::from(contended);
                 if contended {
                     self.contended.borrow_mut()[at.level as usize].accesses += 1;
                 }
-                caches.borrow_mut().access(self, running, at, bytes, kind, passes)
+                caches.borrow_mut().access(self, turn, at, bytes, kind, passes)
             }
             _ if at.spec.contended => {
-                running.shared_accesses += 1;
+                *turn.shared_accesses += 1;
                 self.contended.borrow_mut()[at.level as usize].accesses += 1;
-                self.access_memory(running, at, bytes, kind)
+                self.access_memory(turn, at, bytes, kind)
             }
-            _ => self.access_memory(running, at, bytes, kind),
+            _ => self.access_memory(turn, at, bytes, kind),
         }
     }
 
@@ -246,17 +239,12 @@ impl Levels {
     }
 
     /// A handler has waited for banks of a level.
-    fn has_waited(&self, running: &mut Running, level: Level, cycles: u64) {
+    fn has_waited(&self, turn: &mut Turn<'_>, level: Level, cycles: u64) {
         if cycles > 0 {
             self.contended.borrow_mut()[level as usize].waited += cycles;
-            running.memory_waits += cycles;
-            self.waits.borrow_mut().count(running, level, cycles);
+            *turn.memory_waits += cycles;
+            self.waits.borrow_mut().count(turn, level, cycles);
         }
-    }
-
-    /// The card's cycle at which the handler's next instruction begins.
-    fn cycle(running: &Running) -> u64 {
-        running.cycle()
     }
 
     /// An access to a contended level.
@@ -283,13 +271,14 @@ impl Levels {
     }
 
     /// A handler begins. Its packet and its arguments, which the card has written, are in no cache.
-    pub(in crate::spin) fn begins(&self, running: &Running) {
+    pub(in crate::spin) fn begins(&self, running: &mut Running) {
         let Some(caches) = &self.data_caches else { return };
         let pieces = [(map::PACKET, running.memory.bytes()), (map::ARGUMENTS, ARGUMENTS as u64)];
+        let turn = running.turn();
         for (address, bytes) in pieces {
-            let reach = self.reach(&running.attachment, running.thread.core, address);
+            let reach = self.reach(turn.attachment, turn.core, address);
             if let Some(reach) = reach.filter(|reach| reach.spec.cached) {
-                caches.borrow_mut().forget(running, &reach, bytes);
+                caches.borrow_mut().forget(&turn, &reach, bytes);
             }
         }
     }
@@ -355,22 +344,22 @@ fn caches(hpu: &HpuSpec) -> Vec<Cache> {
 }
 
 impl Behind for Levels {
-    fn access_memory(&self, running: &mut Running, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64 {
+    fn access_memory(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64 {
         if !at.spec.contended {
             return u64::from(at.spec.banks.latency(kind)) + at.farther();
         }
         let served = {
             let contended = &mut self.contended.borrow_mut()[at.level as usize];
-            self.serve(contended, at, Levels::cycle(running), bytes, kind)
+            self.serve(contended, at, turn.cycle, bytes, kind)
         };
-        self.has_waited(running, at.level, served.waited);
+        self.has_waited(turn, at.level, served.waited);
         served.cycles + at.farther()
     }
 
-    fn fetch_line(&self, running: &mut Running, at: &Reach<'_>, offset: u64, line: u32) -> u64 {
-        let cycle = Levels::cycle(running);
+    fn fetch_line(&self, turn: &mut Turn<'_>, at: &Reach<'_>, offset: u64, line: u32) -> u64 {
+        let cycle = turn.cycle;
         let served = self.with_banks(at.level, at.memory, |banks| banks.fetch_line(cycle, offset, line));
-        self.has_waited(running, at.level, served.waited);
+        self.has_waited(turn, at.level, served.waited);
         served.cycles + at.farther()
     }
 
@@ -382,11 +371,11 @@ impl Behind for Levels {
     }
 }
 
-impl Processors {
+impl Levels {
     /// A handler comes to an instruction that waits for its turn. Returns the cycles that it takes beside those that the
     /// instruction costs in a memory without contention.
-    pub(in crate::spin) fn in_turn(&self, running: &mut Running, point: &OrderPoint) -> u64 {
-        if !self.levels.timings.in_turn() {
+    pub(in crate::spin) fn in_turn(&self, turn: &mut Turn<'_>, point: &OrderPoint) -> u64 {
+        if !self.timings.in_turn() {
             return 0;
         }
         // LR is a load.
@@ -397,19 +386,22 @@ impl Processors {
             OrderPoint::Memory { address, size, write: true } => (address, size, AccessKind::Store),
             OrderPoint::Memory { address, size, .. } => (address, size, AccessKind::Load),
         };
-        let reach = self.levels.reach(&running.attachment, running.thread.core, address);
+        let reach = self.reach(turn.attachment, turn.core, address);
         // The slice itself adds the latency of other pieces.
-        let Some(reach) = reach.filter(|reach| self.levels.timings.waits(reach.piece)) else { return 0 };
+        let Some(reach) = reach.filter(|reach| self.timings.waits(reach.piece)) else { return 0 };
         let passes = matches!(point, OrderPoint::Atomic { .. });
-        let cycles = self.levels.access(running, &reach, bytes, kind, passes);
-        cycles - u64::from(own_cycles(&self.hpu.core.costs, kind))
+        let cycles = self.access(turn, &reach, bytes, kind, passes);
+        cycles - u64::from(own_cycles(&self.hpu().core.costs, kind))
     }
+}
 
+impl Processors {
     /// A command works atomically on 8 bytes of a handler's memory. Returns the cycles that it takes beside the command's
     /// own.
     pub(in crate::spin) fn command_in_turn(&self, running: &mut Running, address: u32) -> u64 {
         running.atomic_commands += 1;
-        let reach = self.levels.reach(&running.attachment, running.thread.core, address);
-        reach.map_or(0, |reach| self.levels.access(running, &reach, 8, AccessKind::Atomic, true))
+        let (levels, mut turn) = (&*self.levels, running.turn());
+        let reach = levels.reach(turn.attachment, turn.core, address);
+        reach.map_or(0, |reach| levels.access(&mut turn, &reach, 8, AccessKind::Atomic, true))
     }
 }

@@ -1,7 +1,7 @@
 //! The lines of handlers' sources that wait for memory.
 
 use crate::spin::handlers::refusals::place;
-use crate::spin::handlers::running::Running;
+use crate::spin::handlers::running::Turn;
 use crate::spin::spec::Level;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -27,9 +27,8 @@ pub(super) struct Waits(FxHashMap<(Level, usize, u32), WaitingLine>);
 
 impl Waits {
     /// A handler has waited so many cycles at its next instruction.
-    pub(super) fn count(&mut self, running: &Running, level: Level, cycles: u64) {
-        let image = &running.attachment.program.handlers.image;
-        let pc = running.thread.state.borrow().context.pc();
+    pub(super) fn count(&mut self, turn: &Turn<'_>, level: Level, cycles: u64) {
+        let (image, pc) = (&turn.attachment.program.handlers.image, turn.pc);
         let key = (level, Arc::as_ptr(image) as usize, pc);
         if self.0.len() >= PLACES && !self.0.contains_key(&key) {
             return;

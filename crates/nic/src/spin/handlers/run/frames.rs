@@ -186,8 +186,11 @@ impl Frames {
         let Frame { attachment, rule, number, message, bytes, channel, path } = frame;
         let (start, len) = (self.limits.headroom, bytes.len() as u32);
         let place = Buffer::filled_by(self.limits.place() as usize, |place| {
-            place.fill(0);
-            place[start as usize..][..bytes.len()].copy_from_slice(bytes);
+            let (before, rest) = place.split_at_mut(start as usize);
+            let (frame, behind) = rest.split_at_mut(bytes.len());
+            before.fill(0);
+            frame.copy_from_slice(bytes);
+            behind.fill(0);
         });
         let mut memory = RunMemory::new();
         memory.hold_part(place, start as usize..(start + len) as usize);

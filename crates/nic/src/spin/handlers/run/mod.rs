@@ -12,7 +12,8 @@ use crate::spin::handlers::outcome::{Ended, returned};
 use crate::spin::handlers::pspin::command_unit::Issued;
 use crate::spin::handlers::pspin::hardware::Bytes;
 use crate::spin::handlers::refusals::place;
-use crate::spin::handlers::running::{Commands, RunMemory, Running, fill};
+use crate::spin::handlers::running::{Commands, RunMemory, Running, Turn, fill};
+use crate::spin::handlers::shared::{SharedWord, WordAccess};
 use crate::spin::programs::application::Bound;
 use crate::spin::programs::program::{Kind, map};
 use crate::spin::resources;
@@ -32,6 +33,15 @@ const SLICE: u64 = 1000;
 
 /// The same where packets that stream in may hold accesses up: the delay with which that is noticed.
 const CONFLICT_SLICE: u64 = 128;
+
+/// An instruction whose turn it is.
+struct Due {
+    /// The cycles that it takes beside its own.
+    extra: u64,
+    /// The word that others wait for, if it is to one, with its address; and whether it should change it.
+    word: Option<(u32, SharedWord)>,
+    changing: bool,
+}
 
 impl Card {
     /// The task of a core's thread: runs one handler after another.
@@ -251,15 +261,15 @@ impl Processors {
         entry: u32,
         arguments: [u32; 3],
     ) -> Ended {
-        self.levels.begins(running);
+        let levels = &*self.levels;
+        levels.begins(running);
         let spec = &self.hpu;
         let attachment = running.attachment.clone();
         let (program, application) = (&attachment.program, attachment.application());
         let image = &program.handlers.image;
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let (mut stalled, mut ahead) = (0, None);
-        // An instruction whose turn it is, and what it takes beside its own cycles.
-        let mut due = None;
+        let mut due: Option<Due> = None;
         {
             let mut state = thread.state.borrow_mut();
             let pspin = program.handlers.pspin.is_some();
@@ -282,31 +292,68 @@ impl Processors {
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let words = application.atomic_words.borrow();
                 let mut pads = program.pads.borrow_mut();
-                let mut caches = self.levels.caches.borrow_mut();
+                let mut caches = levels.caches.borrow_mut();
                 let mut space = AddressSpace::new();
-                if let Some(cache) = self.levels.cache_of(&mut caches, thread.core) {
+                if let Some(cache) = levels.cache_of(&mut caches, thread.core) {
                     space.fetch_through(cache, program.number << PROGRAM_BITS);
                 }
                 let conflict = card.conflict(thread.core);
-                let timings = &match conflict {
-                    Some(cycles) if cycles > 0 => self.levels.timings.in_conflict(cycles),
-                    _ => self.levels.timings,
+                let in_conflict;
+                let timings = match conflict {
+                    Some(cycles) if cycles > 0 => {
+                        in_conflict = levels.timings.in_conflict(cycles);
+                        &in_conflict
+                    }
+                    _ => &levels.timings,
                 };
                 let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
                 fill(&mut space, timings, &attachment, memory, &mut running.memory);
                 space.order_words(&words);
                 let mut reservations = application.reservations.borrow_mut();
-                let performed = match due.take() {
-                    Some(extra) => context.perform(image, &mut space, &mut reservations).map(|()| {
-                        context.stall(extra);
-                    }),
-                    None => Ok(()),
-                };
+                let performed = due.take().map_or(Ok(()), |Due { extra, word, changing }| {
+                    let pc = context.pc();
+                    let value = |space: &AddressSpace<'_>| {
+                        let (address, _) = word.as_ref()?;
+                        space.read(*address, 4).ok()?.first_chunk::<4>().copied()
+                    };
+                    let before = value(&space);
+                    context.perform(image, &mut space, &mut reservations)?;
+                    context.stall(extra);
+                    if let Some((_, shared)) = &word {
+                        let changed = value(&space) != before;
+                        let run = running.number;
+                        self.comes_to(shared, &WordAccess { run, image, pc, changed, changing });
+                    }
+                    Ok(())
+                });
                 let slice = if conflict.is_some() { CONFLICT_SLICE } else { SLICE };
-                let until = context.cycle().saturating_add(slice);
                 match performed {
-                    Ok(()) => context.run(image, &mut space, &mut reservations, until),
                     Err(trap) => Exit::Trap(trap),
+                    Ok(()) => loop {
+                        let until = context.cycle().saturating_add(slice);
+                        let exit = context.run(image, &mut space, &mut reservations, until);
+                        let Exit::Order(point @ OrderPoint::Memory { address, .. }) = exit else {
+                            break exit;
+                        };
+                        // Where nothing happens before its turn, nor waits for a word, it goes on as it is.
+                        let alone = conflict.is_none() && words.binary_search(&(address & !3)).is_err();
+                        if !alone || !self.sim.try_pass_until(running.edges.at(context.cycle())) {
+                            break exit;
+                        }
+                        let mut turn = Turn {
+                            core: thread.core,
+                            cycle: context.time(),
+                            pc: context.pc(),
+                            attachment: &attachment,
+                            shared_accesses: &mut running.shared_accesses,
+                            memory_waits: &mut running.memory_waits,
+                        };
+                        let extra = levels.in_turn(&mut turn, &point);
+                        if let Err(trap) = context.perform(image, &mut space, &mut reservations) {
+                            break Exit::Trap(trap);
+                        }
+                        context.stall(extra);
+                    },
                 }
             };
             let cycle = thread.state.borrow().context.cycle();
@@ -314,20 +361,12 @@ impl Processors {
                 // Nothing happens when it returns: it waits once, until its end.
                 ahead = Some(cycle);
             } else {
-                self.sim.until(running.edges.at(cycle)).await;
+                self.sim.pass_until(running.edges.at(cycle)).await;
             }
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
                 Exit::Trap(trap) => break stopped_within(running, &trap, bound),
-                Exit::Order(point) => {
-                    let extra = self.in_turn(running, &point);
-                    let pc = thread.state.borrow().context.pc();
-                    let word = running.ordered_word(&point);
-                    if word.is_none() && point != OrderPoint::Fence {
-                        due = Some(extra);
-                        continue;
-                    }
-                    let before = word.map(|word| running.peek(word));
+                Exit::Order(OrderPoint::Fence) => {
                     let performed = {
                         let mut state = thread.state.borrow_mut();
                         let ThreadState { context, stack, .. } = &mut *state;
@@ -335,25 +374,19 @@ impl Processors {
                             (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                         let mut pads = program.pads.borrow_mut();
                         let mut space = AddressSpace::new();
-                        let timings = &self.levels.timings;
                         let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
-                        fill(&mut space, timings, &attachment, memory, &mut running.memory);
-                        let mut reservations = application.reservations.borrow_mut();
-                        let performed = context.perform(image, &mut space, &mut reservations);
-                        context.stall(extra);
-                        performed
+                        fill(&mut space, &levels.timings, &attachment, memory, &mut running.memory);
+                        context.perform(image, &mut space, &mut application.reservations.borrow_mut())
                     };
                     if let Err(trap) = performed {
                         break stopped(running, &trap);
                     }
-                    if point == OrderPoint::Fence {
-                        running.orders_next();
-                    }
-                    if let Some(word) = word {
-                        let changed = before != Some(running.peek(word));
-                        let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
-                        self.comes_to(running, word, pc, (changed, changing));
-                    }
+                    running.orders_next();
+                }
+                Exit::Order(point) => {
+                    let extra = levels.in_turn(&mut running.turn(), &point);
+                    let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
+                    due = Some(Due { extra, word: running.ordered_word(&point), changing });
                 }
                 Exit::Ecall => {
                     let asked = self.sim.now();
@@ -386,7 +419,7 @@ impl Processors {
                     }
                 }
                 Exit::Fetch { address } => {
-                    let cycles = self.levels.fetch(running, address);
+                    let cycles = levels.fetch(running, address);
                     running.fetch_waits += cycles;
                     thread.state.borrow_mut().context.stall(cycles);
                 }
@@ -426,7 +459,7 @@ impl Processors {
         let over = ahead.unwrap_or_else(|| running.edges.until(self.sim.now()));
         stalled += over.saturating_sub(thread.state.borrow().context.cycle());
         let cycle = over + spec.handler_end;
-        self.sim.until(running.edges.at(cycle)).await;
+        self.sim.pass_until(running.edges.at(cycle)).await;
 
         let (instructions, accesses) = {
             let context = &thread.state.borrow().context;
