@@ -1,14 +1,17 @@
-//! Packets a second of CPU time through two cards on a pair: deposited, and stored by a small payload handler. Cycles of
-//! 32 busy cores a second of CPU time, all cores together: with ideal memory, with banks at which they wait, and with data
-//! caches before these.
+//! Packets a second of CPU time through two cards on a pair: deposited, stored by a small payload handler, and messages of one
+//! packet each, as traffic is, to a handler of 30 instructions. Cycles of 32 busy cores a second of CPU time, all cores together:
+//! with ideal memory, with banks at which they wait, with data caches before these, and with handlers so short that they mostly
+//! begin and end.
 //!
+//! A figure's share of that of its baseline, in the same run, tells more than the figure where machines differ.
 //! `cargo bench -p nicety-nic --bench card`, and with `-- memory` those of memory alone.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use cpu_time::ThreadTime;
-use nicety_types::Path;
+use nicety_nic::spin::{Due, Target};
+use nicety_types::{Duration, NodeId, Path};
 use support::code::{Code, number, payload};
 use support::*;
 
@@ -37,7 +40,7 @@ fn packets_per_s(handlers: bool) -> f64 {
         for _ in 0..MESSAGES {
             a.put(&request).await.unwrap();
             // As long as the link takes, so that little piles up.
-            a.sim.delay(nicety_types::Duration::from_ns(1300)).await;
+            a.sim.delay(Duration::from_ns(1300)).await;
         }
     });
     rig.program(1, async move |b| {
@@ -51,6 +54,42 @@ fn packets_per_s(handlers: bool) -> f64 {
     let begun = ThreadTime::now();
     rig.run();
     (MESSAGES * (MESSAGE / PACKET) as u64) as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// Hashes four words of its packet and counts it in the state: 30 instructions.
+fn count() -> Code {
+    use nicety_hpu::asm::*;
+    let word = |at| [lw(T1, 4 * at, A0), xor(T0, T0, T1), slli(T2, T0, 5), add(T0, T0, T2), srli(T2, T0, 7)];
+    let words = [word(0), word(1), word(2), word(3)].concat();
+    let counts =
+        [andi(T0, T0, 63), slli(T0, T0, 2), add(T0, T0, S0), lw(T1, 0, T0), addi(T1, T1, 1), sw(T1, 0, T0)];
+    Code::enter().with(&[lw(A0, 0, A0)]).with(&words).with(&counts).returns(0)
+}
+
+/// Packets of 256 B, each a message, a little slower than the matching unit takes them.
+fn one_packet_messages_per_s() -> f64 {
+    const EACH: u64 = 100_000;
+    let mut rig = Rig::new(&["packet.payload=1 KiB"]);
+    rig.program(0, async |a| {
+        a.start().await;
+        let mut left = EACH;
+        let target = Target { node: NodeId(1), pt: PT, match_bits: 5 };
+        let next = move |packet: &mut Vec<u8>| {
+            left = left.checked_sub(1)?;
+            packet.clear();
+            packet.extend((0..256u32).map(|at| (at ^ left as u32) as u8));
+            Some(Due::After(Duration::from_ps(31_000 * (EACH - left))))
+        };
+        assert_eq!(a.card.offer(target, next).await.packets, EACH);
+    });
+    rig.program(1, async move |b| {
+        let me = counted(&b.alloc(&[0; 1024]), 5, b.ct);
+        b.append_with(me, &payload(count()), &[0; 256]).await.unwrap();
+        b.count(b.ct, EACH).await.unwrap();
+    });
+    let begun = ThreadTime::now();
+    rig.run();
+    EACH as f64 / begun.elapsed().as_secs_f64()
 }
 
 /// Changes words of the state: 2 accesses in a round of 12 cycles, each processor to words of its own.
@@ -93,16 +132,48 @@ fn core_cycles_per_s(overrides: &[&str]) -> f64 {
     rig.nodes[1].card.handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
 }
 
+/// The same of runs of 30 instructions: their packets come as fast as 32 cores take them.
+fn short_runs_cycles_per_s() -> f64 {
+    let cycles = |runs: u64| {
+        let all = ["packet.payload=64 B", "hpu.cores=32", "match.further=0 ns", "hpu.clock=1 GHz"];
+        let mut rig = Rig::new(&all);
+        const MESSAGE: usize = 64 * 1000;
+        rig.program(0, async move |a| {
+            let request = a.request(&a.alloc(&pattern(MESSAGE, 1)), 5);
+            a.start().await;
+            for _ in 0..runs / 1000 {
+                a.put(&request).await.unwrap();
+            }
+        });
+        rig.program(1, async move |b| {
+            let me = counted(&b.alloc(&[0; MESSAGE]), 5, b.ct);
+            b.append_with(me, &payload(count()), &[0; 256]).await.unwrap();
+            b.count(b.ct, runs / 1000).await.unwrap();
+        });
+        let begun = ThreadTime::now();
+        rig.run();
+        rig.nodes[1].card.handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
+    };
+    cycles(100_000)
+}
+
 fn main() {
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let best = |name: &str, unit: &str, round: &dyn Fn() -> f64| {
-        if name.contains(&only) {
-            println!("{name}: {unit} {:.0}", (0..3).map(|_| round()).fold(0.0, f64::max));
+    let best = |name: &str, unit: &str, baseline: Option<(&str, f64)>, round: &dyn Fn() -> f64| {
+        if !name.contains(&only) {
+            return 0.0;
         }
+        let figure = (0..3).map(|_| round()).fold(0.0, f64::max);
+        match baseline.filter(|(_, baseline)| *baseline > 0.0) {
+            Some((of, baseline)) => println!("{name}: {unit} {figure:.0}, {:.2} of {of}", figure / baseline),
+            None => println!("{name}: {unit} {figure:.0}"),
+        }
+        figure
     };
-    for (name, handlers) in [("deposit", false), ("stream handler", true)] {
-        best(name, "packets_per_s", &|| packets_per_s(handlers));
-    }
+    let deposited = best("deposit", "packets_per_s", None, &|| packets_per_s(false));
+    let baseline = Some(("deposit", deposited));
+    best("stream handler", "packets_per_s", baseline, &|| packets_per_s(true));
+    best("one-packet messages", "packets_per_s", baseline, &one_packet_messages_per_s);
     let banked = ["memory.state=l1", "memory.l1.banks=64"];
     let cached = |coherence: &[&'static str]| {
         // Each processor's words are a line of their own.
@@ -111,12 +182,15 @@ fn main() {
     };
     let owned = cached(&["memory.cache.invalidate=10", "memory.cache.transfer=20"]);
     let own = cached(&["memory.cache.coherence=none"]);
+    let unit = "core_cycles_per_s";
+    let ideal = best("ideal memory", unit, None, &|| core_cycles_per_s(&[]));
+    let baseline = Some(("ideal memory", ideal));
     for (name, overrides) in [
-        ("ideal memory", &[][..]),
-        ("banked memory", &banked),
+        ("banked memory", &banked[..]),
         ("cached memory, by ownership", &owned),
         ("cached memory, without coherence", &own),
     ] {
-        best(name, "core_cycles_per_s", &|| core_cycles_per_s(overrides));
+        best(name, unit, baseline, &|| core_cycles_per_s(overrides));
     }
+    best("short runs, ideal memory", unit, baseline, &short_runs_cycles_per_s);
 }
