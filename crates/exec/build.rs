@@ -1,9 +1,9 @@
-//! Compiles the library that is loaded into processes.
+//! Compiles the libraries that are loaded into processes.
 
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "process.c",
     "clock.c",
     "start.c",
@@ -13,11 +13,21 @@ const SOURCES: [&str; 9] = [
     "provider.c",
     "portals.c",
     "portals_data.c",
+    "offload_base.c",
 ];
+/// Of the library that offloads collective operations.
+const OFFLOAD: [&str; 3] = ["offload.c", "offload_mpi.c", "offload_card.c"];
 
 fn main() {
     println!("cargo::rerun-if-changed=client");
-    let into = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("libnicety-fi.so");
+    println!("cargo::rerun-if-changed=../../handlers/include/collectives.h");
+    // Under this name programs that link libportals find the library that is loaded into them already.
+    compile("libnicety-fi.so", &["-Wl,-soname,libportals.so"], &SOURCES);
+    compile("libnicety-offload.so", &["-I../../handlers/include"], &OFFLOAD);
+}
+
+fn compile(name: &str, options: &[&str], sources: &[&str]) {
+    let into = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join(name);
     if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
         // Processes of other systems are not simulated.
         std::fs::write(into, []).expect("the output folder can be written");
@@ -33,11 +43,10 @@ fn main() {
         .try_get_compiler()
         .expect("a C compiler, as Rust needs one to link")
         .to_command();
-    // Under this name programs that link libportals find the library that is loaded into them already. Angle brackets of its
-    // headers mean this folder, as they mean the installed one for users.
-    compiler.args(["-shared", "-Wl,-soname,libportals.so", "-Iclient", "-o"]).arg(&into);
-    compiler.args(SOURCES.iter().map(|source| format!("client/{source}")));
+    // Angle brackets of their headers mean this folder, as they mean the installed one for users.
+    compiler.args(["-shared", "-Iclient", "-o"]).arg(&into).args(options);
+    compiler.args(sources.iter().map(|source| format!("client/{source}")));
     compiler.args(["-ldl", "-lpthread"]);
     let status = compiler.status().expect("the C compiler runs");
-    assert!(status.success(), "the library for processes does not compile");
+    assert!(status.success(), "{name}, for processes, does not compile");
 }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nicety.apps.cardinality import count_sources
+    from nicety.apps.offload import compare_offload
     from nicety.apps.processes import run_processes
     from nicety.apps.salesman import solve_tsp
     from nicety.bench.channels import bench_channels
@@ -157,6 +158,7 @@ __all__ = [
     "bench_stream",
     "bench_torus",
     "check_line_rate",
+    "compare_offload",
     "compare_schedule",
     "compile_handlers",
     "compile_host",
@@ -252,6 +254,7 @@ _HOMES = {
     "check_line_rate": "nicety.bench.line_rate",
     "compare_schedule": "nicety.goal",
     "compile_handlers": "nicety.build.compiler",
+    "compare_offload": "nicety.apps.offload",
     "compile_host": "nicety.build.hosts",
     "convert_schedule": "nicety.goal",
     "count_sources": "nicety.apps.cardinality",

@@ -58,6 +58,8 @@ enum {
     OP_BARRIER,
     OP_COMPUTE,
     OP_FINI,
+    OP_CT_AWAIT,
+    OP_COPY,
 };
 
 /* The interface that is open. */

@@ -4,6 +4,7 @@
 
 #define _GNU_SOURCE
 
+#include "offload_base.h"
 #include "process.h"
 
 #include <dlfcn.h>
@@ -39,8 +40,8 @@ static int note(struct dl_phdr_info *info, size_t bytes, void *into) {
     return 0;
 }
 
-/* MPI's own function behind one of these. A program may have loaded it for itself, as Python does: then it is in none that all see. */
-static void *behind(const char *name, void *hiding) {
+/* A program may have loaded MPI for itself, as Python does: then it is in no library that all see. */
+void *nicety_mpi_function(const char *name, void *hiding) {
     void *found = dlsym(RTLD_NEXT, name);
     if (found)
         return found;
@@ -52,6 +53,12 @@ static void *behind(const char *name, void *hiding) {
             found = own;
         free(names.all[i]);
     }
+    return found;
+}
+
+/* MPI's own function behind one of these. */
+static void *behind(const char *name, void *hiding) {
+    void *found = nicety_mpi_function(name, hiding);
     if (!found) {
         fprintf(stderr, "nicety: the program calls %s, and has no MPI with it\n", name);
         _exit(126);
@@ -78,17 +85,25 @@ static int is_of_open_mpi(void *function) {
     if (waits)                                                                                                         \
         nicety_enter(NICETY_RUNS)
 
+static int begun(int code) {
+    if (!code && nicety_offload_begin)
+        nicety_offload_begin();
+    return code;
+}
+
 EXPORT int MPI_Init(int *count, char ***words) {
     WITHIN(NICETY_STARTS, MPI_Init, count, words);
-    return code;
+    return begun(code);
 }
 
 EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
     WITHIN(NICETY_STARTS, MPI_Init_thread, count, words, required, provided);
-    return code;
+    return begun(code);
 }
 
 EXPORT int MPI_Finalize(void) {
+    if (nicety_offload_end)
+        nicety_offload_end();
     WITHIN(NICETY_ENDS, MPI_Finalize);
     nicety_end_together();
     return code;

@@ -1,5 +1,6 @@
 //! Programs as processes: how they are started, which of them are there, and how they end.
 
+use crate::offload::Offload;
 use crate::pages::Pages;
 use crate::requests::Launcher;
 use nicety::Error;
@@ -15,7 +16,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// What is loaded into processes.
-const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-fi.so"));
+const LIBRARY: (&str, &[u8]) = ("libnicety-fi", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-fi.so")));
+/// What is loaded before it where collective operations are offloaded.
+const OFFLOAD: (&str, &[u8]) =
+    ("libnicety-offload", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-offload.so")));
 /// How long processes have to end after they are asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -41,28 +45,34 @@ pub(crate) struct Program<'p> {
     pub(crate) folder: &'p Path,
     /// Whether what processes print goes to the standard error stream.
     pub(crate) to_stderr: bool,
+    /// What is offloaded, if anything is.
+    pub(crate) offload: Option<&'p Offload>,
 }
 
 /// Puts the library into a folder, if it is not there yet.
 pub(crate) fn install(folder: &Path) -> io::Result<PathBuf> {
+    put(folder, LIBRARY)
+}
+
+fn put(folder: &Path, (name, bytes): (&str, &[u8])) -> io::Result<PathBuf> {
     // Two threads of a process would write the same file.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
-    let path = folder.join("libnicety-fi.so");
-    if fs::read(&path).is_ok_and(|there| there == LIBRARY) {
+    let path = folder.join(format!("{name}.so"));
+    if fs::read(&path).is_ok_and(|there| there == bytes) {
         return Ok(path);
     }
     fs::create_dir_all(folder)?;
-    let beside = folder.join(format!("libnicety-fi.{}.new", std::process::id()));
-    fs::write(&beside, LIBRARY)?;
+    let beside = folder.join(format!("{name}.{}.new", std::process::id()));
+    fs::write(&beside, bytes)?;
     fs::rename(&beside, &path)?;
     Ok(path)
 }
 
 /// The variables that ranks get, and launchers do not.
-fn variables(pages: &Pages, library: &Path, launcher: Launcher) -> Vec<(&'static str, String)> {
-    let library = library.display().to_string();
-    let folder = library.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned();
+fn variables(pages: &Pages, libraries: &[PathBuf], program: &Program<'_>) -> Vec<(&'static str, String)> {
+    let folder = program.folder.display().to_string();
+    let library = libraries.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
     let preload = match std::env::var("LD_PRELOAD") {
         Ok(others) if !others.is_empty() => format!("{library}:{others}"),
         _ => library.clone(),
@@ -73,7 +83,7 @@ fn variables(pages: &Pages, library: &Path, launcher: Launcher) -> Vec<(&'static
         ("FI_PROVIDER_PATH", folder),
         ("FI_PROVIDER", "nicety".to_owned()),
     ];
-    let more: &[(&str, &str)] = match launcher {
+    let more: &[(&str, &str)] = match program.launcher {
         Launcher::Mpich => &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")],
         Launcher::Openmpi => &[
             ("OMPI_MCA_pml", "cm"),
@@ -84,6 +94,7 @@ fn variables(pages: &Pages, library: &Path, launcher: Launcher) -> Vec<(&'static
         Launcher::None => &[],
     };
     all.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    all.extend(program.offload.iter().flat_map(|offload| offload.variables()));
     all
 }
 
@@ -101,8 +112,8 @@ fn command(program: &Program<'_>, words: &[String]) -> Command {
     command
 }
 
-fn commands(program: &Program<'_>, pages: &Pages, library: &Path) -> Vec<Command> {
-    let variables = variables(pages, library, program.launcher);
+fn commands(program: &Program<'_>, pages: &Pages, libraries: &[PathBuf]) -> Vec<Command> {
+    let variables = variables(pages, libraries, program);
     let number = pages.ranks().to_string();
     let launched = |option: &[&str], both: &dyn Fn(&str, &str) -> Vec<String>| {
         let mut words = vec![program.mpiexec.to_owned()];
@@ -135,11 +146,13 @@ impl Processes {
     pub(crate) fn start(program: &Program<'_>, pages: &Pages) -> Result<Processes, Error> {
         let name = program.command.first();
         let name = name.ok_or_else(|| Error::Input("no program; name one behind --".to_owned()))?;
-        let library = install(program.folder).map_err(|error| {
+        let libraries = program.offload.map(|_| OFFLOAD).into_iter().chain([LIBRARY]);
+        let libraries = libraries.map(|library| put(program.folder, library)).collect::<io::Result<Vec<_>>>();
+        let libraries = libraries.map_err(|error| {
             Error::Input(format!("{}: the library for processes: {error}", program.folder.display()))
         })?;
         let processes = Processes { children: RefCell::default(), known: RefCell::new(BTreeMap::new()) };
-        for mut command in commands(program, pages, &library) {
+        for mut command in commands(program, pages, &libraries) {
             let child = command.spawn().map_err(|error| {
                 let what = command.get_program().to_string_lossy().into_owned();
                 let what = if what == *name { what } else { format!("{what}, which starts {name}") };

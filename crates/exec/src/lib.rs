@@ -13,6 +13,7 @@
 //! - `rank.rs`: the calls of a process, carried out by a host and its card;
 //! - `portals`: those of them that are of Portals 4;
 //! - `channels`: those of processes whose goroutines have channels to the card;
+//! - `offload.rs`: collective operations of MPI that cards execute;
 //! - `schedule.rs`: what processes did, as a schedule.
 
 #[cfg(target_os = "linux")]
@@ -38,10 +39,13 @@ mod schedule;
 #[cfg(target_os = "linux")]
 mod turns;
 
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod offload;
 mod requests;
 
 #[cfg(target_os = "linux")]
 pub use installed::install_for_programs;
+pub use offload::{Offloaded, Passed, Plan, Planned, RankOffload, plan};
 pub use requests::{Launcher, Rank, Report, Request, run, schemas};
 
 /// Puts what programs with Portals are compiled with into a folder.

@@ -1,5 +1,6 @@
 //! The pages that processes and the simulator share.
 
+use crate::offload;
 use crate::portals::{REASON, WORDS};
 use crate::protocol::{
     ANY, ARGS, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES, Slot,
@@ -210,6 +211,13 @@ impl Pages {
         // SAFETY: as above.
         let words = unsafe { self.end(rank).as_ref() };
         words.iter().zip(values).for_each(|(word, value)| word.store(*value, Ordering::Relaxed));
+    }
+
+    /// What a process has counted of the collective operations that it offloads.
+    pub(crate) fn offload(&self, rank: u32) -> offload::Counts {
+        const { assert!(offload::AT + size_of::<offload::Counts>() + REASON + 8 * WORDS <= PAGE) };
+        // SAFETY: within the rank's first page, aligned, and any bytes are counts; the process has ended, or waits for its turn.
+        unsafe { self.start_of(rank).add(offload::AT).cast().read_volatile() }
     }
 
     /// Says why a call is refused.

@@ -3,11 +3,12 @@
 use crate::channels::Goroutines;
 use crate::memory;
 use crate::pages::rank_or_any;
-use crate::portals::{Interface, op};
+use crate::portals::{self, Interface, op};
 use crate::protocol::{ANY, Call, Completion, MOST_COMPLETIONS, Receive, Send, done, flag};
 use crate::schedule::Log;
 use crate::turns::{Next, Turns};
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tags, Tasks, Time};
+use nicety_kernel::Either;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -247,6 +248,7 @@ impl Program {
                 self.host.pause(Duration::from_ps(ps)).await;
                 0
             }
+            Call::Portals(op::CT_AWAIT) => self.await_count().await?,
             Call::Portals(op) => self.portals.call(op).await?,
             // The first call of a process that has goroutines, which have their own course.
             Call::Channels(_) | Call::Back | Call::Posted | Call::End => 0,
@@ -291,6 +293,16 @@ impl Program {
         let count = done.len().min(most as usize).min(MOST_COMPLETIONS);
         self.logged(|log| log.takes(self.rank, count));
         done.drain(..count).collect()
+    }
+
+    /// Waits for a count, or until there is a completion for the process.
+    async fn await_count(&self) -> Result<i64, Error> {
+        let signal = self.turns.signal(self.rank);
+        let come = signal.wait_until(|| self.is_woken());
+        match nicety_kernel::race(self.portals.call(op::CT_AWAIT), come).await {
+            Either::Left(code) => code,
+            Either::Right(()) => Ok(portals::not_reached()),
+        }
     }
 
     async fn wait(&self, ps: u64) {

@@ -1,5 +1,6 @@
 //! What is asked, and what is reported, as JSON.
 
+use crate::offload::{Offloaded, RankOffload};
 use nicety::record::{Level, Recording};
 use nicety::{Environment, Error, VERSION};
 #[cfg(target_os = "linux")]
@@ -66,6 +67,14 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "FILE", "format" = "path"))]
     pub goal: Option<String>,
+    /// Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce.
+    #[serde(default)]
+    #[schemars(extend("metavar" = "NAMES", "example" = "bcast,barrier"))]
+    pub offload: Option<Vec<String>>,
+    /// The compiled handlers for that.
+    #[serde(default)]
+    #[schemars(extend("format" = "derived"))]
+    pub offload_program: String,
     /// Whether what processes print goes to the standard error stream.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
@@ -115,6 +124,9 @@ pub struct Report {
     pub ranks: Vec<Rank>,
     /// When the last process closed the network.
     pub max_finish_ns: Ns,
+    /// What became of collective operations that were to be offloaded, if any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload: Option<Vec<Offloaded>>,
     /// What was written of what the program did, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
@@ -148,6 +160,9 @@ pub struct Rank {
     pub receives: u64,
     /// Its calls of the network, polls included.
     pub calls: u64,
+    /// What it did of what was to be offloaded, if anything was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offload: Option<RankOffload>,
 }
 
 impl Request {
@@ -198,6 +213,7 @@ pub fn run(
     recorded: Option<&dyn Fn(Recording)>,
 ) -> Result<Report, Error> {
     use crate::launch::{Processes, Program};
+    use crate::offload::Offload;
     use crate::pages::{Pages, Timing};
     use crate::schedule::Log;
     use crate::turns::Turns;
@@ -220,6 +236,7 @@ pub fn run(
     let named = [request.nic.clone()];
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (nic, card) = &loaded[0];
+    let offload = Offload::of(request, (nic, card))?;
     let mut config = request.cards.config(request.ranks, (nic, card), environment)?;
     config.breakdown = false;
     if recorded.is_some() {
@@ -234,6 +251,7 @@ pub fn run(
         command: &request.program,
         folder: Path::new(&request.folder),
         to_stderr: request.to_stderr,
+        offload: offload.as_ref(),
     };
     let processes = Processes::start(&program, &pages)?;
     let log = request.goal.as_ref().map(|_| Rc::new(Log::new(request.ranks)));
@@ -267,6 +285,7 @@ pub fn run(
         _ => None,
     };
     let counts: Vec<_> = programs.iter().map(|program| program.counts()).collect();
+    let offloaded: Vec<_> = (0..request.ranks).map(|rank| turns.pages.offload(rank)).collect();
     let finish_ps = |finish: nicety::Time| Ns { ps: finish.ps() };
     Ok(Report {
         version: VERSION,
@@ -285,8 +304,10 @@ pub fn run(
                 sent_bytes: own.bytes,
                 receives: own.receives,
                 calls: own.calls,
+                offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
             })
             .collect(),
+        offload: offload.map(|offload| offload.report(&offloaded)),
         goal,
     })
 }

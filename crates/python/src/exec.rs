@@ -1,6 +1,6 @@
 //! Real programs on simulated hosts: JSON to JSON, as in `calls.rs`.
 
-use crate::calls::measure;
+use crate::calls::{measure, text};
 use crate::errors::guarded;
 use crate::tables::Recording;
 use nicety::Environment;
@@ -16,6 +16,13 @@ pub fn exec_run(py: Python<'_>, request: &str, record: bool) -> PyResult<(String
         nicety_exec::run(&request, environment, recorded)
     };
     measure(py, BTreeMap::new(), None, record, Box::new(run))
+}
+
+/// The handlers to compile for `exec_run`; JSON to JSON.
+#[pyfunction]
+pub fn exec_plan(request: &str) -> PyResult<String> {
+    let plan = guarded(|| nicety_exec::plan(&Request::from_json(request)?))?;
+    Ok(text(&plan))
 }
 
 /// Puts headers and library for programs with Portals into a folder: `include` and `lib`.

@@ -15,6 +15,7 @@ from typing import BinaryIO, Literal, Unpack, cast
 from nicety import _native
 from nicety.bench.measured import Scale
 from nicety.build.cache import cache_dir, make_dir
+from nicety.build.compiler import compile_handlers, library_source
 from nicety.errors import InputError
 from nicety.shared.checks import Place, one_of, whole
 from nicety.shared.files import check_place
@@ -68,16 +69,19 @@ def run_processes(
         check_place(f"goal {fspath(goal)}", Path(goal))
     kind, mpiexec = _launcher(launcher, path, ranks)
     folder = make_dir(cache_dir() / "exec" / _native.version())
-    request = request_text(
-        ExecOptions,
-        given,
-        program=[fspath(path), *words[1:]],
-        ranks=ranks,
-        launcher=kind,
-        mpiexec=mpiexec,
-        to_stderr=to_stderr,
-        folder=fspath(folder),
-    )
+    derived = {
+        "program": [fspath(path), *words[1:]],
+        "ranks": ranks,
+        "launcher": kind,
+        "mpiexec": mpiexec,
+        "to_stderr": to_stderr,
+        "folder": fspath(folder),
+    }
+    if given.get("offload") is not None:
+        for each in json.loads(_native.exec_plan(request_text(ExecOptions, given, **derived)))["compile"]:
+            handlers = compile_handlers([library_source(each["source"])], isa=each["isa"])
+            derived["offload_program"] = fspath(handlers.path.absolute())
+    request = request_text(ExecOptions, given, **derived)
     done, recording = _native.exec_run(request, trace is not None)
     if trace is not None and recording is not None:
         from nicety.show.traces import write_trace
@@ -91,16 +95,22 @@ def run_processes(
 def processes_table(report: ExecReport) -> Table:
     """What each process did, as a table."""
     rows = report["ranks"]
-    return Table(
-        [
-            ("rank", [row["rank"] for row in rows]),
-            ("finish_ns", [row["finish_ns"] for row in rows]),
-            ("sends", [row["sends"] for row in rows]),
-            ("sent_bytes", [row["sent_bytes"] for row in rows]),
-            ("receives", [row["receives"] for row in rows]),
-            ("calls", [row["calls"] for row in rows]),
+    columns = [
+        ("rank", [row["rank"] for row in rows]),
+        ("finish_ns", [row["finish_ns"] for row in rows]),
+        ("sends", [row["sends"] for row in rows]),
+        ("sent_bytes", [row["sent_bytes"] for row in rows]),
+        ("receives", [row["receives"] for row in rows]),
+        ("calls", [row["calls"] for row in rows]),
+    ]
+    if "offload" in report:
+        own = [row["offload"] for row in rows]
+        columns += [
+            ("set_up_ns", [each["set_up_ns"] for each in own]),
+            ("offloaded_calls", [each["offloaded_calls"] for each in own]),
+            ("passed_calls", [each["passed_calls"] for each in own]),
         ]
-    )
+    return Table(columns)
 
 
 def processes_text(report: ExecReport) -> str:
@@ -108,15 +118,46 @@ def processes_text(report: ExecReport) -> str:
     of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
     head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {report['compute']}\n\n"
     titles = ["Rank", "finish (µs)", "sent", "bytes", "received", "calls"]
+    if "offload" in report:
+        titles += ["offloaded", "left to MPI"]
     rows = [
         [
             str(row["rank"]),
             fixed(row["finish_ns"] / 1000, 3),
             *map(str, (row["sends"], row["sent_bytes"], row["receives"], row["calls"])),
+            *(map(str, (own["offloaded_calls"], own["passed_calls"])) if (own := row.get("offload")) else ()),
         ]
         for row in report["ranks"]
     ]
-    return head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
+    return head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n" + offload_text(report)
+
+
+_REASONS = {
+    "communicator": "of other communicators than all ranks",
+    "datatype": "of other types than handlers reduce",
+    "operator": "by other operators than handlers have",
+    "length": "longer than the card's memory for it",
+    "empty": "without bytes",
+    "arguments": "with invalid arguments",
+    "alone": "of one process",
+    "set-up": "without handlers on the card",
+}
+"""Why calls were left to MPI."""
+
+
+def offload_text(report: ExecReport) -> str:
+    """The calls that cards executed, and those that were left to MPI; empty where nothing was to be offloaded."""
+    if "offload" not in report:
+        return ""
+    lines = []
+    for each in report["offload"]:
+        size = f" of {each['offloaded_bytes']} bytes" if each["offloaded_bytes"] else ""
+        line = f"{each['name']}: {each['offloaded_calls']} calls{size} on the cards"
+        left = ", ".join(f"{passed['calls']} {_REASONS[passed['reason']]}" for passed in each["passed"])
+        lines.append(line + (f"; left to MPI: {left}" if left else ""))
+    set_up = max(row["offload"]["set_up_ns"] for row in report["ranks"])
+    lines.append(f"set-up in MPI_Init: {fixed(set_up / 1000, 3)} µs")
+    return "\n" + "\n".join(lines) + "\n"
 
 
 def _program(words: Sequence[str]) -> Path:

@@ -2494,6 +2494,52 @@ class ExecGoal(TypedDict):
     unreceived: int
 
 
+class ExecPassed(TypedDict):
+    """Calls that were left to MPI for one reason.
+
+    Attributes:
+        reason: communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length:
+            longer than the card's memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the
+            card had no room, or MPI was not started by MPI_Init.
+        calls: The calls.
+    """
+
+    reason: str
+    calls: int
+
+
+class ExecOffloaded(TypedDict):
+    """What became of the calls of a collective operation, of all processes.
+
+    Attributes:
+        name: The operation.
+        offloaded_calls: Calls that the cards executed.
+        offloaded_bytes: Bytes of their buffers.
+        passed_calls: Calls that were left to MPI.
+        passed: Why they were.
+    """
+
+    name: str
+    offloaded_calls: int
+    offloaded_bytes: int
+    passed_calls: int
+    passed: list[ExecPassed]
+
+
+class ExecRankOffload(TypedDict):
+    """What one process did of what was to be offloaded.
+
+    Attributes:
+        set_up_ns: The part of MPI_Init in which handlers and match entries were put on the card, and all ranks agreed.
+        offloaded_calls: Collective calls that the cards executed.
+        passed_calls: Those that were left to MPI.
+    """
+
+    set_up_ns: float
+    offloaded_calls: int
+    passed_calls: int
+
+
 class ExecRank(TypedDict):
     """What one process did.
 
@@ -2504,6 +2550,7 @@ class ExecRank(TypedDict):
         sent_bytes: Bytes of these.
         receives: Messages that it received.
         calls: Its calls of the network, polls included.
+        offload: What it did of what was to be offloaded, if anything was.
     """
 
     rank: int
@@ -2512,6 +2559,7 @@ class ExecRank(TypedDict):
     sent_bytes: int
     receives: int
     calls: int
+    offload: NotRequired[ExecRankOffload]
 
 
 class ExecReport(TypedDict):
@@ -2526,6 +2574,7 @@ class ExecReport(TypedDict):
         status: The status that the program, or what started it, ended with: of several the first that is not 0.
         ranks: The processes, by rank.
         max_finish_ns: When the last process closed the network.
+        offload: What became of collective operations that were to be offloaded, if any were.
         goal: What was written of what the program did, if that was asked for.
     """
 
@@ -2537,6 +2586,7 @@ class ExecReport(TypedDict):
     status: int
     ranks: list[ExecRank]
     max_finish_ns: float
+    offload: NotRequired[list[ExecOffloaded]]
     goal: NotRequired[ExecGoal]
 
 
@@ -2548,6 +2598,7 @@ class ExecOptions(NetworkOptions, total=False):
         clock_cost: What it costs to read a clock.
         compute: What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
         goal: A file for a schedule of what the program did, `.bin` for the binary format.
+        offload: Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         patience: Looks at empty queues, by all processes and with nothing else between, after which they are taken to
             wait for each other.
@@ -2558,6 +2609,7 @@ class ExecOptions(NetworkOptions, total=False):
     clock_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
     compute: Annotated[str | None, Option(default="none", metavar="none|measured|SCALE")]
     goal: Annotated[Place | None, Option(metavar="FILE")]
+    offload: Annotated[Names | None, Option(metavar="NAMES", example="bcast,barrier")]
     overrides: Annotated[Overrides | None, Option()]
     patience: Annotated[int | None, Option(default=100000, least=1)]
     poll_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]

@@ -45,7 +45,7 @@ pub(crate) mod op {
         EQ_POLL = 16, CT_ALLOC = 17, CT_FREE = 18, CT_CANCEL = 19, CT_GET = 20, CT_WAIT = 21, CT_POLL = 22,
         CT_SET = 23, CT_INC = 24, PUT = 25, GET = 26, ATOMIC = 27, FETCH_ATOMIC = 28, SWAP = 29, ATOMIC_SYNC = 30,
         HPU_ALLOC = 31, HPU_FREE = 32, HPU_WRITE = 33, HPU_READ = 34, ATTACH = 35, DETACH = 36, BARRIER = 37,
-        COMPUTE = 38, FINI = 39,
+        COMPUTE = 38, FINI = 39, CT_AWAIT = 40, COPY = 41,
     }
 
     /// Whether it looks for something that may not be there.

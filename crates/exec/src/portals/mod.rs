@@ -17,7 +17,7 @@ use crate::turns::Turns;
 pub(crate) use codes::op;
 use codes::{Stop, number};
 use nicety::portals::{CtEvent, CtHandle, EqHandle, MdHandle, MeHandle};
-use nicety::{Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals};
+use nicety::{Buffer, Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals};
 use process::{Missed, Process};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -76,9 +76,16 @@ pub(crate) struct Interface {
     objects: RefCell<Objects>,
     missed: Missed,
     moved: Cell<Moved>,
+    /// What stands for the memory of copies.
+    copied: RefCell<Option<(Buffer, Buffer)>>,
 }
 
 type Words = [u64; WORDS];
+
+/// The result of a wait that was given up.
+pub(crate) fn not_reached() -> i64 {
+    number("PTL_CT_NONE_REACHED")
+}
 
 impl Interface {
     pub(crate) fn new(host: &Host, turns: &Rc<Turns>, look: Duration, looks: u32) -> Interface {
@@ -95,6 +102,7 @@ impl Interface {
             objects: RefCell::default(),
             missed: Missed::default(),
             moved: Cell::default(),
+            copied: RefCell::default(),
         }
     }
 
@@ -147,6 +155,7 @@ impl Interface {
                 return Ok(());
             }
             op::FINI => return Ok(()),
+            op::COPY => return self.copy(words[0]).await,
             op::NI_INIT => return self.open(words),
             _ => {}
         }
@@ -238,6 +247,20 @@ impl Interface {
         }
         // All that follows is what a descriptor of all memory means.
         Ok((PROCESS_ADDRESSES + start, length.min(nicety::PROCESS_BYTES - start)))
+    }
+
+    /// Copies bytes: the time of that.
+    async fn copy(&self, bytes: u64) -> Result<(), Stop> {
+        let room = self.copied.take().filter(|(from, _)| from.len() >= bytes);
+        let (from, to) = match room {
+            Some(room) => room,
+            None => {
+                (self.host.alloc(bytes.next_power_of_two())?, self.host.alloc(bytes.next_power_of_two())?)
+            }
+        };
+        let done = self.host.copy(&from.slice(0, bytes)?, &to.slice(0, bytes)?).await;
+        self.copied.replace(Some((from, to)));
+        Ok(done?)
     }
 
     /// A look that has found nothing: after many in a row the next one lasts until something has changed, or nothing else is

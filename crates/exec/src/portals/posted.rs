@@ -61,7 +61,7 @@ impl Interface {
                 }
                 set_count(words, value);
             }
-            op::CT_WAIT => {
+            op::CT_WAIT | op::CT_AWAIT => {
                 let ct = self.own(CtHandle::of(a)?)?;
                 // Failures are counted, and the process looks at them.
                 if let Err(error) = portals.ct_wait(ct, b).await

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from nicety.cli.arguments import command
 from nicety.cli.options import Arrow, Csv, Json, TraceScale
 from nicety.shared.types import ExecOptions
+
+if TYPE_CHECKING:
+    from nicety.cli.files import Files
 
 
 def _exec(
@@ -29,6 +32,10 @@ def _exec(
     trace_scale: TraceScale = None,
     *,
     as_json: Json = False,
+    compare_offload: Annotated[
+        bool,
+        typer.Option("--compare-offload", help="Run it twice, without --offload first, and print both in one table."),
+    ] = False,
     **given: Any,
 ) -> None:
     """Run a real program, such as an MPI program, on simulated hosts: each of its processes is one."""
@@ -41,6 +48,9 @@ def _exec(
     files = Files(csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
     files.check()
     sys.stdout.flush()
+    if compare_offload:
+        _compare(program, ranks, launcher, files, as_json=as_json, **given)
+        return
     with recording_notes():
         report = run_processes(
             program,
@@ -63,6 +73,28 @@ def _exec(
         note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
     if report["status"]:
         raise typer.Exit(report["status"])
+
+
+def _compare(program: list[str], ranks: int, launcher: str, files: Files, *, as_json: bool, **given: Any) -> None:
+    """Two runs in one table."""
+    from nicety.apps.offload import compare_offload, offload_comparison_text, offload_table
+    from nicety.apps.processes import Launcher
+    from nicety.cli.output import print_json
+    from nicety.errors import InputError
+    from nicety.shared.files import write_whole
+    from nicety.show.tables import csv_text, write_arrow
+
+    if files.trace is not None:
+        raise InputError("--trace: a timeline is of one run; leave out --compare-offload")
+    report = compare_offload(program, ranks=ranks, launcher=cast(Launcher, launcher), to_stderr=as_json, **given)
+    if files.csv is not None:
+        write_whole(files.csv, csv_text(offload_table(report)).encode())
+    if files.arrow is not None:
+        write_arrow(offload_table(report), files.arrow)
+    if as_json:
+        print_json(report)
+    else:
+        sys.stdout.write(offload_comparison_text(report))
 
 
 def register(app: typer.Typer) -> None:

@@ -1,0 +1,32 @@
+/* Functions for the library that offloads MPI's collective operations. */
+
+#include "offload_base.h"
+
+#include "portals.h"
+
+/* Between the slot and the texts and words of calls. src/offload.rs has the same place. */
+#define NICETY_OFFLOAD_AT 2048
+
+_Static_assert(sizeof(struct nicety_slot) <= NICETY_OFFLOAD_AT, "behind the slot");
+_Static_assert(NICETY_OFFLOAD_AT + sizeof(struct nicety_offload) + NICETY_REASON + 8 * NICETY_WORDS <= NICETY_PAGE,
+               "before the reason");
+
+struct nicety_offload *nicety_offload_counts(void) {
+    return nicety_slot ? (struct nicety_offload *)((char *)nicety_slot + NICETY_OFFLOAD_AT) : NULL;
+}
+
+uint64_t nicety_offload_now_ps(void) {
+    return nicety_now_ps();
+}
+
+int nicety_offload_await(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event) {
+    uint64_t words[] = {ct_handle, test};
+    int code = portals_ask(OP_CT_AWAIT, words, 2);
+    if (!code)
+        *event = (ptl_ct_event_t){.success = words[0], .failure = words[1]};
+    return code;
+}
+
+int nicety_offload_copy(uint64_t bytes) {
+    return portals_ask(OP_COPY, &bytes, 1);
+}

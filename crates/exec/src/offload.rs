@@ -1,0 +1,215 @@
+//! Collective operations of MPI that cards execute by themselves: which, on which cards, and what became of each call.
+//!
+//! A library in front of MPI (`client/offload*.c`) decides call by call, and counts in the page that its process shares with the
+//! simulation.
+
+use crate::requests::Request;
+use nicety::Error;
+use nicety::cards::{self, Card};
+use nicety::spin::SpinSpec;
+use nicety_goal::requests::Ns;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Names of operations, in the order of `client/offload_base.h`.
+pub(crate) const COLLECTIVES: [&str; 3] = ["bcast", "barrier", "allreduce"];
+/// Reasons for which a call was left to MPI, likewise.
+pub(crate) const REASONS: [&str; 8] =
+    ["communicator", "datatype", "operator", "length", "empty", "arguments", "alone", "set-up"];
+/// Their handlers, in the library.
+const SOURCE: &str = "collectives.c";
+/// Where a rank's counts are in its page.
+pub(crate) const AT: usize = 2048;
+/// The shortest items of packets: those of reductions are not cut.
+const ITEM_BYTES: u64 = 16;
+
+/// The counts of a process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) offloaded_calls: [u64; COLLECTIVES.len()],
+    pub(crate) offloaded_bytes: [u64; COLLECTIVES.len()],
+    pub(crate) passed_calls: [[u64; REASONS.len()]; COLLECTIVES.len()],
+    pub(crate) set_up_ps: u64,
+}
+
+impl Counts {
+    /// What one process reports.
+    pub(crate) fn of_rank(&self) -> RankOffload {
+        RankOffload {
+            set_up_ns: Ns { ps: self.set_up_ps },
+            offloaded_calls: self.offloaded_calls.iter().sum(),
+            passed_calls: self.passed_calls.iter().flatten().sum(),
+        }
+    }
+}
+
+/// What one process did of what was to be offloaded.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecRankOffload")]
+pub struct RankOffload {
+    /// The part of MPI_Init in which handlers and match entries were put on the card, and all ranks agreed.
+    pub set_up_ns: Ns,
+    /// Collective calls that the cards executed.
+    pub offloaded_calls: u64,
+    /// Those that were left to MPI.
+    pub passed_calls: u64,
+}
+
+/// What is offloaded in a run.
+pub(crate) struct Offload {
+    names: String,
+    program: String,
+    packet_bytes: u64,
+}
+
+impl Offload {
+    /// What is offloaded, if anything is.
+    ///
+    /// # Errors
+    /// As [`plan`]; the handlers are not compiled.
+    pub(crate) fn of(request: &Request, (name, card): (&str, &Card)) -> Result<Option<Offload>, Error> {
+        let names = names(request)?;
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let spec = with_handlers(name, card)?;
+        if request.offload_program.is_empty() {
+            return Err(Error::Input(format!("offload: no compiled handlers; compile {SOURCE} as planned")));
+        }
+        Ok(Some(Offload {
+            names: names.join(","),
+            program: request.offload_program.clone(),
+            packet_bytes: spec.packet_payload,
+        }))
+    }
+
+    /// What its library is told.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
+        [
+            ("NICETY_OFFLOAD", self.names.clone()),
+            ("NICETY_OFFLOAD_PROGRAM", self.program.clone()),
+            ("NICETY_OFFLOAD_PACKET", self.packet_bytes.to_string()),
+        ]
+    }
+
+    /// What became of the calls of all processes.
+    pub(crate) fn report(&self, ranks: &[Counts]) -> Vec<Offloaded> {
+        let sum = |of: &dyn Fn(&Counts) -> u64| ranks.iter().map(of).sum();
+        let all =
+            COLLECTIVES.iter().enumerate().filter(|(_, name)| self.names.split(',').any(|own| own == **name));
+        all.map(|(at, name)| Offloaded {
+            name,
+            offloaded_calls: sum(&|own| own.offloaded_calls[at]),
+            offloaded_bytes: sum(&|own| own.offloaded_bytes[at]),
+            passed_calls: sum(&|own| own.passed_calls[at].iter().sum()),
+            passed: REASONS
+                .iter()
+                .enumerate()
+                .map(|(why, reason)| Passed { reason, calls: sum(&|own| own.passed_calls[at][why]) })
+                .filter(|passed| passed.calls > 0)
+                .collect(),
+        })
+        .collect()
+    }
+}
+
+/// What became of the calls of a collective operation, of all processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecOffloaded")]
+pub struct Offloaded {
+    /// The operation.
+    pub name: &'static str,
+    /// Calls that the cards executed.
+    pub offloaded_calls: u64,
+    /// Bytes of their buffers.
+    pub offloaded_bytes: u64,
+    /// Calls that were left to MPI.
+    pub passed_calls: u64,
+    /// Why they were.
+    pub passed: Vec<Passed>,
+}
+
+/// Calls that were left to MPI for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecPassed")]
+pub struct Passed {
+    /// communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length: longer than the card's
+    /// memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the card had no room, or MPI was not started by MPI_Init.
+    pub reason: &'static str,
+    /// The calls.
+    pub calls: u64,
+}
+
+/// The handlers to compile for a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The programs: one, or none where nothing is offloaded.
+    pub compile: Vec<Planned>,
+}
+
+/// A program to compile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    /// The library's file.
+    pub source: &'static str,
+    /// The instruction set to compile for.
+    pub isa: String,
+}
+
+/// The handlers to compile for a run.
+///
+/// # Errors
+/// What is to be offloaded is no collective operation that can be; the card cannot be read, or has no handlers that could.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    if names(request)?.is_empty() {
+        return Ok(Plan { compile: Vec::new() });
+    }
+    let card = cards::load(&request.nic, &request.cards.overrides)?;
+    let spec = with_handlers(&card.listing.name, &card)?;
+    Ok(Plan { compile: vec![Planned { source: SOURCE, isa: spec.hpu.isa.clone() }] })
+}
+
+/// What is to be offloaded, each once and in the order of all.
+fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
+    let Some(asked) = &request.offload else { return Ok(Vec::new()) };
+    let list = format!("name one or several of {}, with commas between them", COLLECTIVES.join(", "));
+    if let Some(unknown) = asked.iter().find(|name| !COLLECTIVES.contains(&name.as_str())) {
+        return Err(Error::Input(format!("--offload: {unknown:?} cannot be offloaded; {list}")));
+    }
+    if asked.is_empty() {
+        return Err(Error::Input(format!("--offload: nothing is named; {list}, or leave it out")));
+    }
+    if request.goal.is_some() {
+        return Err(Error::Input(
+            "--goal: what cards execute by themselves is not in a schedule; leave out --offload or --goal"
+                .to_owned(),
+        ));
+    }
+    Ok(COLLECTIVES.into_iter().filter(|name| asked.iter().any(|own| own == name)).collect())
+}
+
+/// Whether a card runs the handlers of collective operations.
+fn runs_handlers(card: &Card) -> bool {
+    card.spec.of::<SpinSpec>().is_ok_and(|spec| spec.hpu.pspin.is_none())
+}
+
+fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> {
+    if !runs_handlers(card) {
+        let able = cards::shipped()?.into_iter().map(|(name, _)| name);
+        let able: Vec<_> =
+            able.filter(|name| cards::load(name, &[]).is_ok_and(|card| runs_handlers(&card))).collect();
+        return Err(Error::Input(format!(
+            "--offload: {name} has no handlers for messages, as nicety.h has them; cards that have some are {}",
+            able.join(", ")
+        )));
+    }
+    let spec = card.spec.of::<SpinSpec>()?;
+    match spec.packet_payload % ITEM_BYTES {
+        0 => Ok(spec),
+        _ => Err(Error::Input(format!(
+            "--offload: packets of {name} carry {} bytes (packet.payload), and numbers are not cut; set a multiple of {ITEM_BYTES}",
+            spec.packet_payload
+        ))),
+    }
+}

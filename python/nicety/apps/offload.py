@@ -1,0 +1,167 @@
+"""The same program with collective operations on the card, and without: one table; see docs/guide/offload.md."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+from nicety.apps.processes import Launcher, offload_text, run_processes
+from nicety.errors import InputError, RunError
+from nicety.shared.checks import Place
+from nicety.shared.typed import checked
+from nicety.shared.types import ExecOptions, ExecReport
+from nicety.show.columns import align, fixed
+from nicety.show.tables import Table
+
+
+class OffloadRow(TypedDict):
+    """A process of both runs.
+
+    Attributes:
+        rank: its rank.
+        finish_ns: when it closed the network, with everything left to MPI.
+        offload_finish_ns: when it did with the operations on the card.
+        speedup: the first of these by the second.
+        sends: messages that its host sent, with everything left to MPI.
+        offload_sends: those with the operations on the card; what cards send to each other is not among them.
+        sent_bytes: bytes of the first.
+        offload_sent_bytes: bytes of the second.
+        offloaded_calls: collective calls that the card executed.
+        passed_calls: those that were left to MPI.
+    """
+
+    rank: int
+    finish_ns: float
+    offload_finish_ns: float
+    speedup: float
+    sends: int
+    offload_sends: int
+    sent_bytes: int
+    offload_sent_bytes: int
+    offloaded_calls: int
+    passed_calls: int
+
+
+class OffloadReport(TypedDict):
+    """Two runs of one program.
+
+    Attributes:
+        version: the version of nicety.
+        program: the program, and its arguments.
+        max_finish_ns: when the last process closed the network, with everything left to MPI.
+        offload_max_finish_ns: when it did with the operations on the card.
+        speedup: the first of these by the second.
+        rows: the processes, by rank.
+        without: the run with everything left to MPI.
+        offload: the run with the operations on the card.
+    """
+
+    version: str
+    program: list[str]
+    max_finish_ns: float
+    offload_max_finish_ns: float
+    speedup: float
+    rows: list[OffloadRow]
+    without: ExecReport
+    offload: ExecReport
+
+
+@checked
+def compare_offload(
+    program: Sequence[Place],
+    *,
+    ranks: int = 1,
+    launcher: Launcher = "auto",
+    to_stderr: bool = False,
+    **given: Unpack[ExecOptions],
+) -> OffloadReport:
+    """Run a program twice, without and with collective operations on the card, which `offload` names.
+
+    Where the program prints to stdout, a line before each run says which it is.
+
+    Args:
+        program: the program, and its arguments.
+        ranks: how many processes of it run, 1 to 1024.
+        launcher: as for `run_processes`.
+        to_stderr: what processes print goes to stderr.
+        given: as `ExecOptions` says.
+
+    Raises:
+        InputError: as `run_processes`; nothing is offloaded.
+        Deadlock: as `run_processes`.
+        RunError: as `run_processes`; the program ended with another status than 0, so that there is nothing to compare.
+    """
+    names = given.get("offload")
+    if not names:
+        raise InputError("--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier")
+    runs = []
+    for title, offload in (("without offload", None), (f"offload {', '.join(names)}", names)):
+        print(f"# {title}", file=sys.stderr if to_stderr else sys.stdout, flush=True)
+        options = {**given, "offload": offload}
+        runs.append(run_processes(program, ranks=ranks, launcher=launcher, to_stderr=to_stderr, **options))
+        if status := runs[-1]["status"]:
+            raise RunError(f"{title}: the program ended with status {status}, so that there is nothing to compare")
+    without, offloaded = runs
+    return {
+        "version": without["version"],
+        "program": without["program"],
+        "max_finish_ns": without["max_finish_ns"],
+        "offload_max_finish_ns": offloaded["max_finish_ns"],
+        "speedup": _ratio(without["max_finish_ns"], offloaded["max_finish_ns"]),
+        "rows": _rows(without, offloaded),
+        "without": without,
+        "offload": offloaded,
+    }
+
+
+def _ratio(without_ns: float, offload_ns: float) -> float:
+    return without_ns / offload_ns if offload_ns else 1.0
+
+
+def _rows(without: ExecReport, offloaded: ExecReport) -> list[OffloadRow]:
+    return [
+        {
+            "rank": before["rank"],
+            "finish_ns": before["finish_ns"],
+            "offload_finish_ns": after["finish_ns"],
+            "speedup": _ratio(before["finish_ns"], after["finish_ns"]),
+            "sends": before["sends"],
+            "offload_sends": after["sends"],
+            "sent_bytes": before["sent_bytes"],
+            "offload_sent_bytes": after["sent_bytes"],
+            "offloaded_calls": after["offload"]["offloaded_calls"],
+            "passed_calls": after["offload"]["passed_calls"],
+        }
+        for before, after in zip(without["ranks"], offloaded["ranks"], strict=True)
+    ]
+
+
+def offload_table(report: OffloadReport) -> Table:
+    """Both runs as a table, with a row for each process."""
+    rows = report["rows"]
+    return Table([(name, [row[name] for row in rows]) for name in OffloadRow.__annotations__])  # type: ignore[literal-required]
+
+
+def offload_comparison_text(report: OffloadReport) -> str:
+    """Both runs, aligned."""
+    run = report["offload"]
+    of = f"{run['nic']}, topology {run['manifest']['topology']}, seed {run['manifest']['seed']}"
+    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {run['compute']}\n\n"
+    above = ["", "without", "offload", "", "without", "offload", "without", "offload", "", ""]
+    titles = ["Rank", *["finish (µs)"] * 2, "speed-up", *["sent"] * 2, *["bytes"] * 2, "offloaded", "left to MPI"]
+    rows = [
+        [
+            str(row["rank"]),
+            fixed(row["finish_ns"] / 1000, 3),
+            fixed(row["offload_finish_ns"] / 1000, 3),
+            fixed(row["speedup"], 3),
+            *map(str, (row["sends"], row["offload_sends"], row["sent_bytes"], row["offload_sent_bytes"])),
+            *map(str, (row["offloaded_calls"], row["passed_calls"])),
+        ]
+        for row in report["rows"]
+    ]
+    last = (report["max_finish_ns"] / 1000, report["offload_max_finish_ns"] / 1000, report["speedup"])
+    rows.append(["last", *(fixed(value, 3) for value in last), *[""] * (len(titles) - 4)])
+    lines = align([above, titles, *rows], range(1, len(titles)))
+    return head + "\n".join(line.rstrip() for line in lines) + "\n" + offload_text(run)
