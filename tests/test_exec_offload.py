@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import nicety
-from nicety.build.compiler import library_source
+from nicety.usecases.broadcast import Broadcast
 
 pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
@@ -145,10 +145,158 @@ def test_python_programs_are_seen(tmp_path: Path) -> None:
     assert found["allreduce"][0] >= 3
 
 
-def times(program: Path, ranks: int, nic: str, offload: str | None = ALL, options: tuple[str, ...] = ()) -> dict[str, float]:
+def times(
+    program: Path, ranks: int, nic: str, offload: str | None = ALL, options: tuple[str, ...] = ()
+) -> dict[str, float]:
     """Nanoseconds of a barrier and of broadcasts from the first start to the last end."""
     free = ("--clock-cost", "1ps", *options)
     status, out, err = run(program, "latency", ranks=ranks, nic=nic, offload=offload, options=free)
     assert status == 0, err
     lines = [line.split() for line in out.split("#")[0].splitlines()]
     return {name: float(value) for name, value in lines}
+
+
+@pytest.mark.parametrize("nic", ["spin-discrete", "spin-integrated"])
+def test_a_barrier_of_two_takes_what_its_steps_take(program: Path, nic: str) -> None:
+    # Rank 0 comes last: it posts its arrival to its own card, which matches and counts it. The release goes over the
+    # link to rank 1, whose card matches and counts it, and whose host notices that. Where rank 1 comes last, its
+    # arrival goes over the link as well.
+    bus_ns = {"spin-discrete": 250, "spin-integrated": 50}[nic]
+    post_ns = notice_ns = 65
+    match_ns, link_ns = 30, 33.4
+    least_ns = post_ns + bus_ns + match_ns + link_ns + match_ns + bus_ns + notice_ns
+    # Two handlers, 100 cycles of 0.4 ns at most.
+    found = times(program, 2, nic)["barrier"]
+    assert least_ns < found < least_ns + link_ns + 40
+
+
+@pytest.mark.parametrize("nic", ["spin-discrete", "spin-integrated"])
+def test_a_broadcast_takes_what_the_use_case_measures(program: Path, nic: str) -> None:
+    case = Broadcast(nodes=[4, 8], sizes=[8, 4096])
+    model = nicety.run_usecase(case, nics=[nic], modes=["spin-stream"])
+    for row in model["rows"]:
+        found = times(program, row["nodes"], nic)["bcast8" if row["size_bytes"] == 8 else "bcast4096"]
+        # The copy out of the slot, a cycle of 0.4 ns for 16 bytes; and of a short one into it.
+        copied_ns = 102.4 if row["size_bytes"] == 4096 else 0.8
+        # The use case has one root, so that its handlers have less to work out, and none where nothing is below.
+        assert 0 < found - row["latency_ns"] - copied_ns < 30
+
+
+def test_cards_make_it_quicker(program: Path) -> None:
+    slow, quick = times(program, 8, "spin-discrete", offload=None), times(program, 8, "spin-discrete")
+    assert all(quick[name] < 0.7 * slow[name] for name in quick)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["--nic", "ethernet-100g", "--offload", "bcast"],
+            "--offload: ethernet-100g has no handlers for messages, as nicety.h has them; cards that have some are",
+        ),
+        (["--nic", "qnix", "--offload", "barrier"], "--offload: qnix has no handlers for messages"),
+        (["--nic", "apenet-v5", "--offload", "barrier"], "--offload: apenet-v5 has no handlers for messages"),
+        (["--nic", "nfp-4000", "--offload", "barrier"], "--offload: nfp-4000 has no handlers for messages"),
+        (["--nic", "pspin", "--offload", "barrier"], "--offload: pspin has no handlers for messages"),
+        (
+            ["--nic", "spin-discrete", "--offload", "bcast,reduce"],
+            '--offload: "reduce" cannot be offloaded; name one or several of bcast, barrier, allreduce, with commas',
+        ),
+        (
+            ["--nic", "spin-discrete", "--offload", "bcast", "--goal", "program.goal"],
+            "--goal: what cards execute by themselves is not in a schedule",
+        ),
+        (
+            ["--nic", "spin-discrete", "--set", "packet.payload=1000B", "--offload", "bcast"],
+            "packets of spin-discrete carry 1000 bytes (packet.payload), and numbers are not cut; set a multiple of 16",
+        ),
+        (
+            ["--nic", "spin-discrete", "--compare-offload"],
+            "--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier",
+        ),
+        (
+            ["--nic", "spin-discrete", "--offload", "bcast", "--compare-offload", "--trace", "both.pftrace"],
+            "--trace: a timeline is of one run",
+        ),
+    ],
+)
+def test_what_cannot_be_offloaded_is_refused(program: Path, tmp_path: Path, words: list[str], told: str) -> None:
+    command = [*NICETY, "exec", "-n", "2", *words, "--", str(program), "barrier"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_handler_that_is_stopped_ends_the_run(program: Path) -> None:
+    status, _, err = run(program, "barrier", ranks=2, options=("--set", "hpu.cycle_limit=20"))
+    assert status == 1
+    assert "header handler stopped: still running at its limit of 20 cycles" in err
+    assert "at collectives.c:" in err
+
+
+def test_a_card_without_room_leaves_all_to_mpi(program: Path) -> None:
+    status, out, err = run(program, "mixed", ranks=2, options=("--json", "--set", "limits.counters=8"))
+    assert status == 0, err
+    assert "--offload: rank 0: all is left to MPI: PTL_NO_SPACE" in err
+    assert calls(json.loads(out))["allreduce"] == (0, {"set-up": 120})
+
+
+def test_less_card_memory_takes_shorter_vectors(program: Path) -> None:
+    # 64 KiB of vectors do not fit beside the rest, but 8 KiB do.
+    made = report(program, "allreduce", ranks=2, options=("--set", "hpu.memory=16KiB"))
+    offloaded, passed = calls(made)["allreduce"]
+    # Of 12,004 and 65,536 bytes.
+    assert passed == {"length": 2 * (10 + 10)}
+    assert offloaded > 0
+
+
+COLUMNS = [
+    "rank",
+    "finish_ns",
+    "offload_finish_ns",
+    "speedup",
+    "sends",
+    "offload_sends",
+    "sent_bytes",
+    "offload_sent_bytes",
+    "offloaded_calls",
+    "passed_calls",
+]
+
+
+def test_both_runs_are_in_one_table(program: Path, tmp_path: Path) -> None:
+    table = tmp_path / "both.csv"
+    made = report(program, "mixed", options=("--compare-offload", "--csv", str(table)))
+    without, offload = made["without"], made["offload"]
+    assert "offload" not in without
+    assert sum(each["offloaded_calls"] for each in offload["offload"]) == 4 * (60 + 20 + 15)
+    assert made["speedup"] == pytest.approx(without["max_finish_ns"] / offload["max_finish_ns"])
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert list(rows[0]) == COLUMNS == list(made["rows"][0])
+    for row, kept, before, after in zip(made["rows"], rows, without["ranks"], offload["ranks"], strict=True):
+        assert row["finish_ns"] == before["finish_ns"] == float(kept["finish_ns"])
+        assert row["offload_finish_ns"] == after["finish_ns"]
+        assert row["sends"] == before["sends"] > row["offload_sends"] == after["sends"]
+        assert row["offloaded_calls"] == 60 + 20 + 15
+    status, out, err = run(program, "mixed", options=("--compare-offload",))
+    assert status == 0, err
+    lines = out.splitlines()
+    assert lines[:2] == ["# without offload", "# offload bcast, barrier, allreduce"]
+    assert lines[5].split() == ["without", "offload", *["without", "offload"] * 2]
+    last = next(line.split() for line in lines if line.startswith("last"))
+    assert last == [
+        "last",
+        *(f"{made[name] / 1000:.3f}" for name in ("max_finish_ns", "offload_max_finish_ns")),
+        last[3],
+    ]
+    assert last[3] == f"{made['speedup']:.3f}"
+
+
+def test_a_program_that_fails_is_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("from mpi4py import MPI\nMPI.Finalize()\nraise SystemExit(3)\n")
+    command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", "--offload", "bcast", "--compare-offload", "--"]
+    command += [sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "without offload: the program ended with status 3" in done.stderr

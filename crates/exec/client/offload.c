@@ -71,12 +71,15 @@ EXPORT void nicety_offload_begin(void) {
     card_failed = failed;
     if (program && packet && (uint32_t)rank == nicety_exec_rank() && (uint32_t)size == nicety_exec_ranks())
         bytes = card_set_up(program, (uint32_t)strtoul(packet, NULL, 10));
+    /* Before MPI, whose calls have reasons of their own. */
+    if (!bytes)
+        fprintf(stderr, "nicety: --offload: rank %d: all is left to MPI: %s\n", rank, nicety_reason());
     longest = mpi_least(bytes);
     counts->set_up_ps = nicety_offload_now_ps() - since;
     if (longest)
         state = OFFLOADS;
-    else if (!bytes)
-        fprintf(stderr, "nicety: --offload: rank %d: all is left to MPI: %s\n", rank, nicety_reason());
+    else if (bytes)
+        card_give_up();
 }
 
 EXPORT void nicety_offload_end(void) {

@@ -302,18 +302,26 @@ static int set_up(const char *program) {
     return set_up_slots(program);
 }
 
+int card_give_up(void) {
+    if (ni)
+        PtlNIFini(ni);
+    return 0;
+}
+
 int card_set_up(const char *program, uint32_t packet_bytes) {
     own = nicety_exec_rank();
     ranks = nicety_exec_ranks();
     slots = aligned_alloc(4096, SLOTS * SLOT_BYTES);
-    if (!slots || set_up(program) != PTL_OK)
+    if (!slots)
         return 0;
+    if (set_up(program) != PTL_OK)
+        return card_give_up();
     for (uint32_t bytes = SLOT_BYTES; bytes >= packet_bytes; bytes /= 2) {
         int code = set_up_reductions(program, packet_bytes, bytes);
         if (code == PTL_OK)
             return (int)bytes;
         if (code != PTL_NO_SPACE)
-            return 0;
+            break;
     }
-    return 0;
+    return card_give_up();
 }

@@ -10,6 +10,9 @@
 /* Puts handlers and their entries on the card. The longest vector that it reduces, in bytes, or 0: nicety_reason() says why. */
 int card_set_up(const char *program, uint32_t packet_bytes);
 
+/* Takes all that off the card again: 0. */
+int card_give_up(void);
+
 /* Called where something has come for MPI while a rank waits for its card. */
 extern void (*card_progress)(void);
 /* Called where a handler has failed. */

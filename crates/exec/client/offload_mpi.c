@@ -5,6 +5,7 @@
 #include "collectives.h"
 #include "offload_base.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stddef.h>
 
@@ -92,10 +93,15 @@ enum { INT32 = 7, MIN_OF_ALL = COLLECTIVE_MIN };
 
 static int flavour;
 
+/* An object of Open MPI's: the one that all see, which the program's file may have a copy of in place of the library's, or the
+ * library's where nobody sees it. */
+static handle object(const char *name) {
+    void *seen = dlsym(RTLD_DEFAULT, name);
+    return (handle)(seen ? seen : nicety_mpi_function(name, NULL));
+}
+
 static void name(struct name *own) {
-    own->value = flavour == MPICH      ? own->mpich
-                 : flavour == STANDARD ? own->standard
-                                       : (handle)nicety_mpi_function(own->open_mpi, NULL);
+    own->value = flavour == MPICH ? own->mpich : flavour == STANDARD ? own->standard : object(own->open_mpi);
 }
 
 /* MPICH's handles are the lower half of what is in a register. */
@@ -110,7 +116,7 @@ int mpi_find(void) {
     if (!mpi.Bcast || !mpi.Barrier || !mpi.Allreduce || !mpi.Comm_rank || !mpi.Comm_size || !mpi.Comm_compare ||
         !mpi.Type_size || !mpi.Pack || !mpi.Unpack || !mpi.Iprobe || !mpi.Abort)
         return 0;
-    if (nicety_mpi_function(objects[WORLD].open_mpi, NULL))
+    if (object(objects[WORLD].open_mpi))
         flavour = OPEN_MPI;
     else if (mpi.Abi_get_version && !mpi.Abi_get_version(&major, &minor) && major > 0)
         flavour = STANDARD;
@@ -235,5 +241,7 @@ void mpi_progress(void) {
     static const int any[][2] = {[MPICH] = {-2, -1}, [STANDARD] = {-1, -2}, [OPEN_MPI] = {-1, -1}};
     int found = 0;
     char status[128];
-    mpi.Iprobe(any[flavour][0], any[flavour][1], mpi_world(), &found, status);
+    /* One look takes a message off the queue, and Open MPI's one-sided operations see to it in the next. */
+    for (int looks = 0; looks < 4; looks++)
+        mpi.Iprobe(any[flavour][0], any[flavour][1], mpi_world(), &found, status);
 }
