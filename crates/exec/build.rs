@@ -3,13 +3,18 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 15] = [
     "process.c",
     "clock.c",
     "start.c",
     "addresses.c",
+    "atomics.c",
     "completions.c",
+    "counters.c",
+    "memory.c",
     "messages.c",
+    "offers.c",
+    "rma.c",
     "provider.c",
     "portals.c",
     "portals_data.c",

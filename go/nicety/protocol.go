@@ -4,13 +4,14 @@ package nicety
 
 const (
 	magic       = 0x5845795465634e
-	version     = 2
+	version     = 3
 	page        = 4096
 	slotBytes   = 4 * page
 	anyValue    = ^uint64(0)
 	turnRun     = 0
 	turnCall    = 1
 	completions = 24
+	kinds       = 6
 
 	callChannels = 48
 	// At the end of a rank's first page, behind the reason of a refusal.
@@ -56,6 +57,10 @@ type header struct {
 	clockCostPs uint64
 	epochNs     uint64
 	scale       float64
+	card        uint32
+	atomicBytes uint32
+	fetchBytes  uint32
+	reserved    uint32
 }
 
 type completion struct {
@@ -85,4 +90,10 @@ type slot struct {
 	completion  [completions]completion
 	posted      uint32
 	taken       uint32
+	counts      counts
+}
+
+type counts struct {
+	done   [kinds]uint64
+	failed [kinds]uint64
 }

@@ -10,6 +10,10 @@
 struct table *own_table;
 
 static uint64_t flags_of(const struct nicety_completion *done) {
+    if (done->flags & DONE_REMOTE)
+        return FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+    if (done->flags & (DONE_READ | DONE_WRITE))
+        return (done->flags & DONE_ATOMIC ? FI_ATOMIC : FI_RMA) | (done->flags & DONE_READ ? FI_READ : FI_WRITE);
     uint64_t kind = done->flags & DONE_UNTAGGED ? FI_MSG : FI_TAGGED;
     kind |= done->flags & DONE_RECV ? FI_RECV : FI_SEND;
     kind |= done->flags & DONE_DATA ? FI_REMOTE_CQ_DATA : 0;
@@ -59,7 +63,7 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
         };
         memcpy(entries + taken * bytes, &entry, bytes);
         if (sources)
-            sources[taken] = done->flags & DONE_RECV ? address_of(own_table, done->source) : FI_ADDR_UNSPEC;
+            sources[taken] = done->flags & (DONE_RECV | DONE_REMOTE) ? address_of(own_table, done->source) : FI_ADDR_UNSPEC;
         queue->first++, taken++;
     }
     return taken ? (ssize_t)taken : -EAGAIN;
@@ -109,16 +113,32 @@ static ssize_t queue_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, u
     entry->tag = done->tag;
     entry->olen = done->cut;
     entry->err = entry->prov_errno = done->error;
+    if (done->flags & (DONE_READ | DONE_WRITE)) {
+        entry->olen = 0;
+        entry->prov_errno = (int)done->cut;
+    }
     entry->err_data_size = 0;
     queue->first++;
     return 1;
 }
 
+/* Why a card has refused an access, by the number that stands for it in its completion. */
+static const char *reason_of(int error) {
+    static const char *const why[] = {
+        [REASON_BOUNDS] = "no registered memory there with this key has all of these bytes",
+        [REASON_RIGHTS] = "the registered memory there does not allow this access",
+        [REASON_OTHER] = "the card there has refused the access",
+    };
+    int number = error - NICETY_REASONS;
+    return number < (int)(sizeof why / sizeof *why) && why[number] ? why[number] : "unknown";
+}
+
 static const char *queue_strerror(struct fid_cq *cq, int error, const void *data, char *text, size_t bytes) {
     (void)cq, (void)data;
+    const char *why = error >= NICETY_REASONS ? reason_of(error) : strerror(error);
     if (text && bytes)
-        snprintf(text, bytes, "%s", strerror(error));
-    return strerror(error);
+        snprintf(text, bytes, "%s", why);
+    return why;
 }
 
 static int queue_signal(struct fid_cq *cq) {

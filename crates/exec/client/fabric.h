@@ -33,7 +33,10 @@
 #define FI_DELIVERY_COMPLETE BIT(28)
 #define FI_LOCAL_COMM BIT(51)
 #define FI_REMOTE_COMM BIT(52)
+#define FI_RMA_EVENT BIT(56)
 #define FI_SOURCE BIT(57)
+#define FI_FETCH_ATOMIC BIT(58)
+#define FI_COMPARE_ATOMIC BIT(59)
 #define FI_DISCARD BIT(58)
 #define FI_CLAIM BIT(59)
 #define FI_DIRECTED_RECV BIT(59)
@@ -46,6 +49,10 @@
 #define FI_CONTEXT2 BIT(52)
 
 #define FI_ORDER_SAS BIT(8)
+#define FI_ORDER_ATOMIC_RAR BIT(36)
+#define FI_ORDER_ATOMIC_RAW BIT(37)
+#define FI_ORDER_ATOMIC_WAR BIT(38)
+#define FI_ORDER_ATOMIC_WAW BIT(39)
 #define FI_ADDR_UNSPEC UINT64_MAX
 
 enum { FI_EP_UNSPEC = 0, FI_EP_RDM = 3 };
@@ -53,7 +60,17 @@ enum { FI_AV_UNSPEC, FI_AV_MAP, FI_AV_TABLE };
 enum { FI_PROGRESS_UNSPEC, FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL };
 enum { FI_THREAD_UNSPEC, FI_THREAD_SAFE, FI_THREAD_FID, FI_THREAD_DOMAIN };
 enum { FI_RM_UNSPEC, FI_RM_DISABLED, FI_RM_ENABLED };
-enum { FI_MR_SCALABLE = 2, FI_MR_ENDPOINT = 1 << 9 };
+enum {
+    FI_MR_BASIC = 1,
+    FI_MR_SCALABLE = 2,
+    FI_MR_VIRT_ADDR = 1 << 4,
+    FI_MR_ALLOCATED = 1 << 5,
+    FI_MR_PROV_KEY = 1 << 6,
+    FI_MR_RMA_EVENT = 1 << 8,
+    FI_MR_ENDPOINT = 1 << 9,
+};
+enum { FI_INT8, FI_DOUBLE = 9, FI_FLOAT_COMPLEX, FI_DOUBLE_COMPLEX };
+enum { FI_BXOR = 9, FI_ATOMIC_READ, FI_ATOMIC_WRITE, FI_CSWAP, FI_MSWAP = 18 };
 enum { FI_FORMAT_UNSPEC = 0 };
 enum { FI_OPT_MIN_MULTI_RECV = 0 };
 enum { FI_CQ_FORMAT_UNSPEC, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_MSG, FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_TAGGED };
@@ -212,6 +229,45 @@ struct fi_ops_mr {
     int (*regattr)(struct fid *, const struct fi_mr_attr *, uint64_t flags, struct fid_mr **);
 };
 
+struct fi_rma_iov {
+    uint64_t addr;
+    size_t len;
+    uint64_t key;
+};
+struct fi_msg_rma {
+    const struct iovec *msg_iov;
+    void **desc;
+    size_t iov_count;
+    fi_addr_t addr;
+    const struct fi_rma_iov *rma_iov;
+    size_t rma_iov_count;
+    void *context;
+    uint64_t data;
+};
+struct fi_ioc {
+    void *addr;
+    size_t count;
+};
+struct fi_rma_ioc {
+    uint64_t addr;
+    size_t count;
+    uint64_t key;
+};
+struct fi_msg_atomic {
+    const struct fi_ioc *msg_iov;
+    void **desc;
+    size_t iov_count;
+    fi_addr_t addr;
+    const struct fi_rma_ioc *rma_iov;
+    size_t rma_iov_count;
+    int datatype, op;
+    void *context;
+    uint64_t data;
+};
+struct fi_atomic_attr {
+    size_t count, size;
+};
+
 struct fi_cq_attr {
     size_t size;
     uint64_t flags;
@@ -292,7 +348,7 @@ struct fi_ops_domain {
     int (*poll_open)(struct fid_domain *, void *, void **);
     int (*stx_ctx)(struct fid_domain *, struct fi_tx_attr *, void **, void *);
     int (*srx_ctx)(struct fid_domain *, struct fi_rx_attr *, struct fid_ep **, void *);
-    int (*query_atomic)(struct fid_domain *, int type, int op, void *attr, uint64_t flags);
+    int (*query_atomic)(struct fid_domain *, int type, int op, struct fi_atomic_attr *, uint64_t flags);
     int (*query_collective)(struct fid_domain *, int, void *, uint64_t);
     int (*endpoint2)(struct fid_domain *, struct fi_info *, struct fid_ep **, uint64_t flags, void *context);
 };
@@ -369,14 +425,56 @@ struct fi_ops_tagged {
                         void *context);
     ssize_t (*injectdata)(struct fid_ep *, const void *, size_t, uint64_t data, fi_addr_t, uint64_t tag);
 };
+struct fi_ops_rma {
+    size_t size;
+    ssize_t (*read)(struct fid_ep *, void *, size_t, void *desc, fi_addr_t, uint64_t addr, uint64_t key, void *context);
+    ssize_t (*readv)(struct fid_ep *, const struct iovec *, void **desc, size_t, fi_addr_t, uint64_t addr, uint64_t key,
+                     void *context);
+    ssize_t (*readmsg)(struct fid_ep *, const struct fi_msg_rma *, uint64_t flags);
+    ssize_t (*write)(struct fid_ep *, const void *, size_t, void *desc, fi_addr_t, uint64_t addr, uint64_t key, void *context);
+    ssize_t (*writev)(struct fid_ep *, const struct iovec *, void **desc, size_t, fi_addr_t, uint64_t addr, uint64_t key,
+                      void *context);
+    ssize_t (*writemsg)(struct fid_ep *, const struct fi_msg_rma *, uint64_t flags);
+    ssize_t (*inject)(struct fid_ep *, const void *, size_t, fi_addr_t, uint64_t addr, uint64_t key);
+    ssize_t (*writedata)(struct fid_ep *, const void *, size_t, void *desc, uint64_t data, fi_addr_t, uint64_t addr,
+                         uint64_t key, void *context);
+    ssize_t (*injectdata)(struct fid_ep *, const void *, size_t, uint64_t data, fi_addr_t, uint64_t addr, uint64_t key);
+};
+struct fi_ops_atomic {
+    size_t size;
+    ssize_t (*write)(struct fid_ep *, const void *, size_t, void *desc, fi_addr_t, uint64_t addr, uint64_t key, int type, int op,
+                     void *context);
+    ssize_t (*writev)(struct fid_ep *, const struct fi_ioc *, void **desc, size_t, fi_addr_t, uint64_t addr, uint64_t key,
+                      int type, int op, void *context);
+    ssize_t (*writemsg)(struct fid_ep *, const struct fi_msg_atomic *, uint64_t flags);
+    ssize_t (*inject)(struct fid_ep *, const void *, size_t, fi_addr_t, uint64_t addr, uint64_t key, int type, int op);
+    ssize_t (*readwrite)(struct fid_ep *, const void *, size_t, void *desc, void *result, void *result_desc, fi_addr_t,
+                         uint64_t addr, uint64_t key, int type, int op, void *context);
+    ssize_t (*readwritev)(struct fid_ep *, const struct fi_ioc *, void **desc, size_t, struct fi_ioc *result,
+                          void **result_desc, size_t, fi_addr_t, uint64_t addr, uint64_t key, int type, int op, void *context);
+    ssize_t (*readwritemsg)(struct fid_ep *, const struct fi_msg_atomic *, struct fi_ioc *result, void **result_desc, size_t,
+                            uint64_t flags);
+    ssize_t (*compwrite)(struct fid_ep *, const void *, size_t, void *desc, const void *compare, void *compare_desc,
+                         void *result, void *result_desc, fi_addr_t, uint64_t addr, uint64_t key, int type, int op,
+                         void *context);
+    ssize_t (*compwritev)(struct fid_ep *, const struct fi_ioc *, void **desc, size_t, const struct fi_ioc *compare,
+                          void **compare_desc, size_t, struct fi_ioc *result, void **result_desc, size_t, fi_addr_t,
+                          uint64_t addr, uint64_t key, int type, int op, void *context);
+    ssize_t (*compwritemsg)(struct fid_ep *, const struct fi_msg_atomic *, const struct fi_ioc *compare, void **compare_desc,
+                            size_t, struct fi_ioc *result, void **result_desc, size_t, uint64_t flags);
+    int (*writevalid)(struct fid_ep *, int type, int op, size_t *count);
+    int (*readwritevalid)(struct fid_ep *, int type, int op, size_t *count);
+    int (*compwritevalid)(struct fid_ep *, int type, int op, size_t *count);
+};
 struct fid_ep {
     struct fid fid;
     struct fi_ops_ep *ops;
     struct fi_ops_cm *cm;
     struct fi_ops_msg *msg;
-    void *rma;
+    struct fi_ops_rma *rma;
     struct fi_ops_tagged *tagged;
-    void *atomic, *collective;
+    struct fi_ops_atomic *atomic;
+    void *collective;
 };
 
 #endif

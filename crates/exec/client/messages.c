@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A single buffer of what is in several: one to be freed, if there are several. */
-static int gather(const struct iovec *parts, size_t count, const void **bytes, size_t *length, void **copy) {
+int gather(const struct iovec *parts, size_t count, const void **bytes, size_t *length, void **copy) {
     *copy = NULL;
     *length = 0;
     if (count <= 1) {

@@ -33,6 +33,7 @@ static uint64_t cpu_ns;
 /* The clock before the process takes part, and then what it was: a whole number of seconds, so that runs are alike however often
  * a clock was read before. */
 static _Atomic uint64_t early_ps;
+static uint64_t replies;
 /* Memory that is freed when its post is taken, by the place of the post. */
 static void *to_free[NICETY_POSTS];
 
@@ -157,6 +158,10 @@ static void ring(uint32_t turn) {
     futex_wake(&nicety_shared->bell);
 }
 
+uint64_t nicety_replies(void) {
+    return replies;
+}
+
 static int is_without_simulator(void) {
     return kill((pid_t)nicety_shared->simulator, 0) && errno == ESRCH;
 }
@@ -176,6 +181,11 @@ static void wait_for_turn(void) {
         if (is_without_simulator())
             _exit(1);
     }
+}
+
+static void wait_for_reply(void) {
+    wait_for_turn();
+    replies++;
 }
 
 /* Counts the time that the calling thread has had a CPU since it was last asked for. */
@@ -202,7 +212,7 @@ static void carry_out(void) {
     measure();
     nicety_slot->call = CALL_POSTED;
     ring(TURN_CALL);
-    wait_for_turn();
+    wait_for_reply();
     if (nicety_shared->measured)
         cpu_ns = thread_cpu_ns();
 }
@@ -229,7 +239,7 @@ static int64_t call_now(uint32_t call, uint32_t flags, const uint64_t *args, uns
     for (unsigned i = 0; i < count; i++)
         nicety_slot->args[i] = args[i];
     ring(TURN_CALL);
-    wait_for_turn();
+    wait_for_reply();
     int64_t result = nicety_slot->result;
     if (nicety_shared->measured)
         cpu_ns = thread_cpu_ns();

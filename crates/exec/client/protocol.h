@@ -6,7 +6,7 @@
  * about to wait for something else than the simulated network, such as its launcher, sets TURN_OUTSIDE, and calls CALL_BACK
  * when it is back.
  *
- * Calls that have no reply, from CALL_SEND to CALL_CANCEL, may be posted: written to the ring's place posted % NICETY_POSTS, with posted one
+ * Calls that have no reply, such as CALL_SEND, CALL_CANCEL and CALL_WRITE, may be posted: written to the ring's place posted % NICETY_POSTS, with posted one
  * more behind that. The simulator carries them out, in their order and at their time, before the process's next call, or when it is
  * outside, and says by taken how many it has. Before a process reads a clock it has them carried out, by CALL_POSTED, since some take
  * time. A full ring is emptied in the same way. What the address of a post names stays as it is until it is taken; the place of a
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define NICETY_MAGIC 0x5845795465634eULL
-#define NICETY_VERSION 2
+#define NICETY_VERSION 3
 #define NICETY_PAGE 4096
 /* Of a rank. */
 #define NICETY_SLOT_BYTES (4 * NICETY_PAGE)
@@ -43,7 +43,29 @@ enum {
     CALL_BACK,
     CALL_END,
     CALL_POSTED, /* returns when what is posted has been carried out */
+    CALL_WRITE,  /* address, bytes, rank, key, remote address, data, context */
+    CALL_READ,   /* as a write, without data */
+    CALL_ATOMIC, /* as a read; kind, type and operator, addresses of the result and of what is compared */
+    CALL_REGISTER, /* address, bytes, rights, key, number: 0, or a negative error */
+    CALL_DEREGISTER, /* number */
+    CALL_COUNT, /* kinds, a sum of successes that is reached, one of failures that is passed, ps or any: waits for either */
 };
+
+/* What counters count, as bits of kinds. */
+enum { KIND_SEND, KIND_RECV, KIND_READ, KIND_WRITE, KIND_REMOTE_READ, KIND_REMOTE_WRITE, NICETY_KINDS };
+
+/* Rights of others to a region. */
+enum { RIGHT_READ = 1, RIGHT_WRITE = 2 };
+
+/* What the card does: reads and writes of registered memory, atomic operations on it. Its regions are named by addresses of the
+ * process, and by keys that the simulator gives; or by offsets, and keys of the program's choice. */
+enum { CARD_RMA = 1, CARD_ATOMIC = 2, CARD_ADDRESSES = 4, CARD_EVENTS = 8 };
+
+/* Why an access was refused: in its completion these and NICETY_REASONS. */
+enum { REASON_BOUNDS, REASON_RIGHTS, REASON_OTHER, NICETY_REASONS = 1024 };
+
+/* Kinds of atomic operations: with no result, with the previous contents, and with a comparison as well. */
+enum { ATOMIC_PLAIN, ATOMIC_FETCH, ATOMIC_COMPARE };
 
 enum {
     FLAG_UNTAGGED = 1,   /* of a send or receive */
@@ -53,10 +75,23 @@ enum {
     FLAG_INJECT = 16,    /* a send whose end nobody wants to know */
     FLAG_CLAIM = 32,     /* of a peek: what is found is kept for its context; of a receive: what was kept is taken */
     FLAG_DISCARD = 64,   /* of a peek, or a receive of what was kept: it is gone then */
+    FLAG_EARLY = 128,    /* a write that has ended when its bytes may be written over */
+    FLAG_EVENTS = 256,   /* a region of which each access is counted */
+    FLAG_COPY = 512,     /* an access whose bytes may be written over at once */
+    FLAG_PARTS = 1024,   /* a read whose address and bytes are those of a list of places, and their number */
 };
 
 /* Flags of completions. */
-enum { DONE_RECV = 1, DONE_DATA = 2, DONE_USED_UP = 4, DONE_UNTAGGED = 8 };
+enum {
+    DONE_RECV = 1,
+    DONE_DATA = 2,
+    DONE_USED_UP = 4,
+    DONE_UNTAGGED = 8,
+    DONE_READ = 16, /* of registered memory, as the next three */
+    DONE_WRITE = 32,
+    DONE_ATOMIC = 64,
+    DONE_REMOTE = 128, /* a write by another process */
+};
 
 struct nicety_completion {
     uint64_t context;
@@ -67,7 +102,7 @@ struct nicety_completion {
     uint64_t data;
     uint64_t tag;
     uint64_t source; /* the rank, of a receive */
-    uint64_t cut;    /* bytes that did not fit */
+    uint64_t cut;    /* bytes that did not fit; of an access to registered memory that failed, the card's reason */
 };
 
 struct nicety_header {
@@ -81,6 +116,15 @@ struct nicety_header {
     uint64_t clock_cost_ps;
     uint64_t epoch_ns; /* the real-time clock at time zero */
     double scale; /* of the time of CPUs */
+    uint32_t card; /* what it does */
+    uint32_t atomic_bytes, fetch_bytes; /* the most of an atomic operation, and of one with a result */
+    uint32_t reserved;
+};
+
+/* What has ended, by kind. */
+struct nicety_counts {
+    uint64_t done[NICETY_KINDS];
+    uint64_t failed[NICETY_KINDS];
 };
 
 struct nicety_post {
@@ -106,6 +150,7 @@ struct nicety_slot {
     struct nicety_completion completion[NICETY_MOST_COMPLETIONS];
     _Atomic uint32_t posted; /* posts that were written, modulo 2^32 */
     _Atomic uint32_t taken;  /* those of them that were carried out */
+    struct nicety_counts counts; /* when the last reply was given */
 };
 
 _Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");

@@ -1,4 +1,4 @@
-/* Endpoints, and what libfabric is told of them. */
+/* Endpoints, domain and fabric. */
 
 #include "provider.h"
 
@@ -43,6 +43,8 @@ static int free_fid(struct fid *fid) {
 struct fi_ops plain_ops = FID_OPS(free_fid, no_bind, no_control);
 
 /* ---- endpoints ---- */
+
+struct endpoint *own_endpoint;
 
 static ssize_t endpoint_cancel(struct fid *fid, void *context) {
     (void)fid;
@@ -111,7 +113,7 @@ static int endpoint_bind(struct fid *fid, struct fid *other, uint64_t flags) {
     case FI_CLASS_EQ:
         return 0;
     case FI_CLASS_CNTR:
-        return flags & (FI_SEND | FI_RECV) ? -ENOSYS : 0;
+        return bind_counter(endpoint, other, flags);
     default:
         return -ENOSYS;
     }
@@ -124,7 +126,7 @@ static int endpoint_control(struct fid *fid, int command, void *value) {
         if (!endpoint->table || !endpoint->sends || !endpoint->receives)
             return -EINVAL;
         endpoint->enabled = 1;
-        return 0;
+        return register_early();
     case FI_GETOPSFLAG:
         *(uint64_t *)value = endpoint->send_flags;
         return 0;
@@ -147,6 +149,7 @@ static int endpoint_close(struct fid *fid) {
         nicety_call(CALL_END, 0, NULL, 0);
         nicety_slot->ended = 1;
     }
+    own_endpoint = NULL;
     free(endpoint);
     return 0;
 }
@@ -163,6 +166,8 @@ static int open_endpoint(struct fid_domain *domain, struct fi_info *info, struct
     if (!endpoint)
         return -ENOMEM;
     opened = 1;
+    own_endpoint = endpoint;
+    endpoint->has_events = (info->caps & FI_RMA_EVENT) != 0;
     endpoint->send_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
     endpoint->receive_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
     endpoint->min_multi_recv = 1;
@@ -171,7 +176,9 @@ static int open_endpoint(struct fid_domain *domain, struct fi_info *info, struct
         .ops = &endpoint_ops,
         .cm = &name_ops,
         .msg = &plain_message_ops,
+        .rma = &rma_ops,
         .tagged = &tagged_ops,
+        .atomic = &atomic_ops,
     };
     *ep = &endpoint->ep;
     return 0;
@@ -210,104 +217,11 @@ static int open_events(struct fid_fabric *fabric, void *attr, struct fid_eq **eq
     return 0;
 }
 
-/* ---- counters, which count what there is not: reads and writes of remote memory ---- */
-
-struct counter {
-    struct fid_cntr cntr;
-    uint64_t value, errors;
-};
-
-static uint64_t counter_read(struct fid_cntr *cntr) {
-    return ((struct counter *)cntr)->value;
-}
-
-static uint64_t counter_readerr(struct fid_cntr *cntr) {
-    return ((struct counter *)cntr)->errors;
-}
-
-static int counter_set(struct fid_cntr *cntr, uint64_t value) {
-    ((struct counter *)cntr)->value = value;
-    return 0;
-}
-
-static int counter_add(struct fid_cntr *cntr, uint64_t value) {
-    return counter_set(cntr, counter_read(cntr) + value);
-}
-
-static int counter_seterr(struct fid_cntr *cntr, uint64_t value) {
-    ((struct counter *)cntr)->errors = value;
-    return 0;
-}
-
-static int counter_adderr(struct fid_cntr *cntr, uint64_t value) {
-    return counter_seterr(cntr, counter_readerr(cntr) + value);
-}
-
-static int counter_wait(struct fid_cntr *cntr, uint64_t threshold, int ms) {
-    (void)ms;
-    return counter_read(cntr) >= threshold ? 0 : -ETIMEDOUT;
-}
-
-static struct fi_ops_cntr counter_ops = {
-    .size = sizeof(struct fi_ops_cntr),
-    .read = counter_read,
-    .readerr = counter_readerr,
-    .add = counter_add,
-    .set = counter_set,
-    .wait = counter_wait,
-    .adderr = counter_adderr,
-    .seterr = counter_seterr,
-};
-
-static int open_counter(struct fid_domain *domain, void *attr, struct fid_cntr **cntr, void *context) {
-    (void)domain, (void)attr;
-    struct counter *counter = calloc(1, sizeof *counter);
-    if (!counter)
-        return -ENOMEM;
-    counter->cntr = (struct fid_cntr){.fid = {FI_CLASS_CNTR, context, &plain_ops}, .ops = &counter_ops};
-    *cntr = &counter->cntr;
-    return 0;
-}
-
-/* ---- memory regions: the card takes any memory of a program ---- */
-
-static int register_parts(struct fid *fid, const struct iovec *parts, size_t count, uint64_t access, uint64_t offset,
-                          uint64_t key, uint64_t flags, struct fid_mr **mr, void *context) {
-    (void)fid, (void)parts, (void)count, (void)access, (void)offset, (void)flags;
-    *mr = calloc(1, sizeof **mr);
-    if (!*mr)
-        return -ENOMEM;
-    **mr = (struct fid_mr){.fid = {FI_CLASS_MR, context, &plain_ops}, .key = key};
-    return 0;
-}
-
-static int register_memory(struct fid *fid, const void *bytes, size_t length, uint64_t access, uint64_t offset,
-                           uint64_t key, uint64_t flags, struct fid_mr **mr, void *context) {
-    return register_parts(fid, ONE(bytes, length), 1, access, offset, key, flags, mr, context);
-}
-
-static int register_attr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **mr) {
-    return register_parts(fid, attr->mr_iov, attr->iov_count, attr->access, attr->offset, attr->requested_key, flags, mr,
-                          attr->context);
-}
-
-static struct fi_ops_mr memory_ops = {
-    .size = sizeof(struct fi_ops_mr),
-    .reg = register_memory,
-    .regv = register_parts,
-    .regattr = register_attr,
-};
-
 /* ---- domain and fabric ---- */
 
 static int no_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context) {
     (void)domain, (void)info, (void)ep, (void)context;
     return -ENOSYS;
-}
-
-static int no_atomic(struct fid_domain *domain, int type, int op, void *attr, uint64_t flags) {
-    (void)domain, (void)type, (void)op, (void)attr, (void)flags;
-    return -EOPNOTSUPP;
 }
 
 static int open_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags,
@@ -323,7 +237,7 @@ static struct fi_ops_domain domain_ops = {
     .endpoint = open_endpoint,
     .scalable_ep = no_endpoint,
     .cntr_open = open_counter,
-    .query_atomic = no_atomic,
+    .query_atomic = query_atomic,
     .endpoint2 = open_endpoint2,
 };
 
@@ -363,131 +277,6 @@ static int open_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, 
     if (!*fabric)
         return -ENOMEM;
     **fabric = (struct fid_fabric){.fid = {FI_CLASS_FABRIC, context, &plain_ops}, .ops = &fabric_ops};
-    return 0;
-}
-
-/* ---- what there is ---- */
-
-/* libfabric frees all of it, one by one. */
-struct offer {
-    struct fi_info *info;
-    struct fi_tx_attr *tx;
-    struct fi_rx_attr *rx;
-    struct fi_ep_attr *ep;
-    struct fi_domain_attr *domain;
-    struct fi_fabric_attr *fabric;
-    uint64_t *address;
-    char *domain_name, *fabric_name;
-};
-
-static void drop(struct offer *offer) {
-    free(offer->info), free(offer->tx), free(offer->rx), free(offer->ep), free(offer->domain), free(offer->fabric);
-    free(offer->address), free(offer->domain_name), free(offer->fabric_name);
-}
-
-static int is_met(const struct fi_info *hints) {
-    uint64_t own = CAPS;
-    if (hints->caps & ~own)
-        return 0;
-    if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC && hints->ep_attr->type != FI_EP_RDM)
-        return 0;
-    if (hints->domain_attr && hints->domain_attr->cq_data_size > sizeof(uint32_t))
-        return 0;
-    if (hints->tx_attr && (hints->tx_attr->inject_size > INJECT_SIZE || hints->tx_attr->msg_order & ~FI_ORDER_SAS))
-        return 0;
-    if (hints->rx_attr && hints->rx_attr->msg_order & ~FI_ORDER_SAS)
-        return 0;
-    const struct fi_fabric_attr *fabric = hints->fabric_attr;
-    return !fabric || ((!fabric->name || !strcmp(fabric->name, NAME)) &&
-                       (!fabric->prov_name || !strcmp(fabric->prov_name, NAME)));
-}
-
-static int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
-                   struct fi_info **info) {
-    (void)node, (void)service, (void)flags;
-    if (!nicety_slot || (hints && !is_met(hints)))
-        return -ENODATA;
-    struct offer offer = {
-        .info = calloc(1, sizeof *offer.info),
-        .tx = calloc(1, sizeof *offer.tx),
-        .rx = calloc(1, sizeof *offer.rx),
-        .ep = calloc(1, sizeof *offer.ep),
-        .domain = calloc(1, sizeof *offer.domain),
-        .fabric = calloc(1, sizeof *offer.fabric),
-        .address = calloc(1, sizeof *offer.address),
-        .domain_name = strdup(NAME),
-        .fabric_name = strdup(NAME),
-    };
-    if (!offer.info || !offer.tx || !offer.rx || !offer.ep || !offer.domain || !offer.fabric || !offer.address ||
-        !offer.domain_name || !offer.fabric_name) {
-        drop(&offer);
-        return -ENOMEM;
-    }
-    uint64_t caps = hints && hints->caps ? hints->caps : CAPS;
-    if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
-        caps |= FI_SEND | FI_RECV;
-    caps |= FI_LOCAL_COMM | FI_REMOTE_COMM;
-    *offer.tx = (struct fi_tx_attr){
-        .caps = caps & (FI_MSG | FI_TAGGED | FI_SEND),
-        .op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0,
-        .msg_order = FI_ORDER_SAS,
-        .inject_size = INJECT_SIZE,
-        .size = QUEUE,
-        .iov_limit = 8,
-        .rma_iov_limit = 1,
-    };
-    *offer.rx = (struct fi_rx_attr){
-        .caps = caps & (FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE),
-        .op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0,
-        .msg_order = FI_ORDER_SAS,
-        .size = QUEUE,
-        .iov_limit = 1,
-    };
-    *offer.ep = (struct fi_ep_attr){
-        .type = FI_EP_RDM,
-        .protocol = 0x80000000u,
-        .protocol_version = 1,
-        .max_msg_size = MOST_BYTES,
-        .mem_tag_format = TAG_FORMAT,
-        .tx_ctx_cnt = 1,
-        .rx_ctx_cnt = 1,
-    };
-    const struct fi_domain_attr *wanted = hints ? hints->domain_attr : NULL;
-    *offer.domain = (struct fi_domain_attr){
-        .name = offer.domain_name,
-        .threading = wanted && wanted->threading ? wanted->threading : FI_THREAD_SAFE,
-        .control_progress = wanted && wanted->control_progress ? wanted->control_progress : FI_PROGRESS_AUTO,
-        .data_progress = wanted && wanted->data_progress ? wanted->data_progress : FI_PROGRESS_AUTO,
-        .resource_mgmt = FI_RM_ENABLED,
-        .av_type = wanted && wanted->av_type ? wanted->av_type : FI_AV_UNSPEC,
-        .mr_mode = 0,
-        .mr_key_size = sizeof(uint64_t),
-        .cq_data_size = sizeof(uint32_t),
-        .cq_cnt = 16,
-        .ep_cnt = 1,
-        .tx_ctx_cnt = 1,
-        .rx_ctx_cnt = 1,
-        .max_ep_tx_ctx = 1,
-        .max_ep_rx_ctx = 1,
-        .mr_iov_limit = 1,
-        .caps = FI_LOCAL_COMM | FI_REMOTE_COMM,
-        .mr_cnt = QUEUE,
-    };
-    *offer.fabric = (struct fi_fabric_attr){
-        .name = offer.fabric_name, .prov_version = FI_VERSION(1, 0), .api_version = version};
-    *offer.address = nicety_rank();
-    *offer.info = (struct fi_info){
-        .caps = caps,
-        .addr_format = FI_FORMAT_UNSPEC,
-        .src_addrlen = sizeof(uint64_t),
-        .src_addr = offer.address,
-        .tx_attr = offer.tx,
-        .rx_attr = offer.rx,
-        .ep_attr = offer.ep,
-        .domain_attr = offer.domain,
-        .fabric_attr = offer.fabric,
-    };
-    *info = offer.info;
     return 0;
 }
 

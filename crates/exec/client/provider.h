@@ -2,8 +2,12 @@
  *
  * - addresses.c: an address is a rank, and a table of addresses is a list of ranks;
  * - completions.c: completion queues;
+ * - counters.c: counters;
+ * - memory.c: registered memory;
  * - messages.c: tagged and untagged messages;
- * - provider.c: endpoints, and what libfabric is told of them.
+ * - rma.c, atomics.c: accesses to registered memory;
+ * - offers.c: what libfabric is told of it;
+ * - provider.c: endpoints, domain and fabric.
  *
  * What is set up is of this process alone; messages and completions are calls of the simulator (process.h). */
 
@@ -14,16 +18,21 @@
 #include "process.h"
 
 #define NAME "nicety"
+/* On each card. */
 #define CAPS                                                                                                           \
     (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_LOCAL_COMM |            \
      FI_REMOTE_COMM)
 /* Bits of a tag that are the program's; the others tell kinds of messages apart. */
 #define TAG_BITS 61
 #define TAG_FORMAT ((1ull << TAG_BITS) - 1)
+#define RMA_CAPS (FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define ATOMIC_ORDER (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 /* As much as a command of a card carries with it. */
 #define INJECT_SIZE 64
 #define QUEUE 65536
 #define MOST_BYTES (1ull << 40)
+/* Of a message or an access. */
+#define MOST_PARTS 8
 
 struct table {
     struct fid_av av;
@@ -44,6 +53,8 @@ struct endpoint {
     struct table *table;
     struct queue *sends, *receives;
     int selective_sends, selective_receives, enabled;
+    /* Whether it counts what others do to its memory. */
+    int has_events;
     uint64_t send_flags, receive_flags;
     size_t min_multi_recv;
 };
@@ -51,6 +62,11 @@ struct endpoint {
 extern struct fi_ops plain_ops;
 /* The table of the only endpoint, for the addresses of sources. */
 extern struct table *own_table;
+/* The only endpoint, or NULL. */
+extern struct endpoint *own_endpoint;
+extern struct fi_ops_mr memory_ops;
+extern struct fi_ops_rma rma_ops;
+extern struct fi_ops_atomic atomic_ops;
 extern struct fi_ops_tagged tagged_ops;
 extern struct fi_ops_msg plain_message_ops;
 
@@ -73,6 +89,28 @@ int no_tostr(const struct fid *fid, char *text, size_t bytes);
 
 int open_table(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
 int open_queue(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+
+int open_counter(struct fid_domain *domain, void *attr, struct fid_cntr **cntr, void *context);
+int query_atomic(struct fid_domain *domain, int type, int op, struct fi_atomic_attr *attr, uint64_t flags);
+
+/* Has a counter count what these flags name. 0, or an error. */
+int bind_counter(const struct endpoint *endpoint, struct fid *counter, uint64_t flags);
+
+/* Registers what was registered before the endpoint was there. 0, or an error. */
+int register_early(void);
+
+/* A single buffer of what is in several places: one to be freed, if there are several. 0, or an error. */
+int gather(const struct iovec *parts, size_t count, const void **bytes, size_t *length, void **copy);
+
+/* The flags of an access's call. */
+uint32_t access_flags(const struct endpoint *endpoint, uint64_t flags);
+
+/* Whether an access may be tried at all, and the rank that it is to: 0, or an error. */
+int check_access(const struct endpoint *endpoint, fi_addr_t peer, uint64_t key, uint32_t rights, uint64_t *rank);
+
+/* Tells what there is (fi_getinfo(3)). */
+int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+            struct fi_info **info);
 
 /* The rank behind an address: 0, or -EINVAL. */
 int rank_of(const struct endpoint *endpoint, fi_addr_t address, uint64_t *rank);

@@ -11,6 +11,8 @@
 //! - `cpu.rs`: where they run;
 //! - `turns.rs`: which of them runs, and when time goes on;
 //! - `rank.rs`: the calls of a process, carried out by a host and its card;
+//! - `completions.rs`: what has ended for a process;
+//! - `rma`: its registered memory, and its accesses to that of others;
 //! - `portals`: those of them that are of Portals 4;
 //! - `channels`: those of processes whose goroutines have channels to the card;
 //! - `offload.rs`: collective operations of MPI that cards execute;
@@ -18,6 +20,8 @@
 
 #[cfg(target_os = "linux")]
 mod channels;
+#[cfg(target_os = "linux")]
+mod completions;
 #[cfg(target_os = "linux")]
 mod cpu;
 #[cfg(target_os = "linux")]
@@ -34,6 +38,8 @@ mod portals;
 mod protocol;
 #[cfg(target_os = "linux")]
 mod rank;
+#[cfg(target_os = "linux")]
+mod rma;
 #[cfg(target_os = "linux")]
 mod schedule;
 #[cfg(target_os = "linux")]

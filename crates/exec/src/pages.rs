@@ -3,8 +3,8 @@
 use crate::offload;
 use crate::portals::{REASON, WORDS};
 use crate::protocol::{
-    ANY, ARGS, Call, Completion, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES, Slot,
-    VERSION, turn,
+    ANY, ARGS, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES,
+    Slot, VERSION, turn,
 };
 use nicety::Error;
 use std::fs::File;
@@ -19,6 +19,16 @@ pub(crate) struct Timing {
     /// Whether the time of their CPUs counts, and by which factor.
     pub(crate) measured: Option<f64>,
     pub(crate) clock_cost_ps: u64,
+}
+
+/// What the card of all hosts does with registered memory of programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Abilities {
+    /// Bits of [`card`](crate::protocol::card).
+    pub(crate) card: u32,
+    /// The most bytes of an atomic operation, and of one with a result.
+    pub(crate) atomic_bytes: u32,
+    pub(crate) fetch_bytes: u32,
 }
 
 /// The date at time zero of a run: the same in each, so that runs are alike. 2026-01-01.
@@ -45,7 +55,7 @@ fn failed(what: &str) -> Error {
 }
 
 impl Pages {
-    pub(crate) fn new(ranks: u32, timing: &Timing) -> Result<Pages, Error> {
+    pub(crate) fn new(ranks: u32, timing: &Timing, abilities: Abilities) -> Result<Pages, Error> {
         let bytes = size(ranks);
         // SAFETY: the name ends with a zero byte.
         let file = unsafe { libc::memfd_create(c"nicety".as_ptr(), libc::MFD_CLOEXEC) };
@@ -77,6 +87,10 @@ impl Pages {
             clock_cost_ps: timing.clock_cost_ps,
             epoch_ns: EPOCH_NS,
             scale: timing.measured.unwrap_or(1.0),
+            card: abilities.card,
+            atomic_bytes: abilities.atomic_bytes,
+            fetch_bytes: abilities.fetch_bytes,
+            reserved: 0,
         };
         // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are
         // valid.
@@ -177,6 +191,16 @@ impl Pages {
     pub(crate) fn take(&self, rank: u32) {
         let taken = &self.slot(rank).taken;
         taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+
+    /// Says what has ended, for a process whose turn it is not.
+    pub(crate) fn set_counts(&self, rank: u32, counts: &Counts) {
+        let [done, failed] = &self.slot(rank).counts;
+        let set = |to: &[AtomicU64], from: &[u64]| {
+            to.iter().zip(from).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
+        };
+        set(done, &counts.done);
+        set(failed, &counts.failed);
     }
 
     /// Replies to a call: the process runs on.

@@ -4,7 +4,7 @@ use crate::portals::op;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 pub(crate) const PAGE: usize = 4096;
 /// Bytes of a rank.
 pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
@@ -31,6 +31,10 @@ pub(crate) mod flag {
     pub(crate) const INJECT: u32 = 16;
     pub(crate) const CLAIM: u32 = 32;
     pub(crate) const DISCARD: u32 = 64;
+    pub(crate) const EARLY: u32 = 128;
+    pub(crate) const EVENTS: u32 = 256;
+    pub(crate) const COPY: u32 = 512;
+    pub(crate) const PARTS: u32 = 1024;
 }
 
 pub(crate) mod done {
@@ -38,6 +42,53 @@ pub(crate) mod done {
     pub(crate) const DATA: u32 = 2;
     pub(crate) const USED_UP: u32 = 4;
     pub(crate) const UNTAGGED: u32 = 8;
+    pub(crate) const READ: u32 = 16;
+    pub(crate) const WRITE: u32 = 32;
+    pub(crate) const ATOMIC: u32 = 64;
+    pub(crate) const REMOTE: u32 = 128;
+}
+
+/// What the card does.
+pub(crate) mod card {
+    pub(crate) const RMA: u32 = 1;
+    pub(crate) const ATOMIC: u32 = 2;
+    pub(crate) const ADDRESSES: u32 = 4;
+    pub(crate) const EVENTS: u32 = 8;
+}
+
+/// Rights of others to a region.
+pub(crate) mod right {
+    pub(crate) const READ: u64 = 1;
+    pub(crate) const WRITE: u64 = 2;
+}
+
+/// Why an access was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Bounds = 1024,
+    Rights,
+    Other,
+}
+
+/// What counters count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Send,
+    Recv,
+    Read,
+    Write,
+    RemoteRead,
+    RemoteWrite,
+}
+
+/// Number of those.
+pub(crate) const KINDS: usize = 6;
+
+/// What has ended, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) done: [u64; KINDS],
+    pub(crate) failed: [u64; KINDS],
 }
 
 /// A completion, as a process reads it.
@@ -67,6 +118,10 @@ pub(crate) struct Header {
     pub(crate) clock_cost_ps: u64,
     pub(crate) epoch_ns: u64,
     pub(crate) scale: f64,
+    pub(crate) card: u32,
+    pub(crate) atomic_bytes: u32,
+    pub(crate) fetch_bytes: u32,
+    pub(crate) reserved: u32,
 }
 
 /// A call that waits in the ring.
@@ -95,6 +150,7 @@ pub(crate) struct Slot {
     pub(crate) completion: [std::cell::UnsafeCell<Completion>; MOST_COMPLETIONS],
     pub(crate) posted: AtomicU32,
     pub(crate) taken: AtomicU32,
+    pub(crate) counts: [[AtomicU64; KINDS]; 2],
 }
 
 /// A message that a process sends.
@@ -123,6 +179,51 @@ pub(crate) struct Receive {
     pub(crate) flags: u32,
 }
 
+/// An access to registered memory of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) rank: u64,
+    pub(crate) key: u64,
+    pub(crate) remote: u64,
+    pub(crate) data: u64,
+    pub(crate) context: u64,
+    pub(crate) flags: u32,
+}
+
+/// An atomic operation beside its access: what libfabric numbers its kind, type and operator, and addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Operation {
+    pub(crate) kind: u8,
+    pub(crate) datatype: u8,
+    pub(crate) op: u8,
+    pub(crate) result: u64,
+    pub(crate) compared: u64,
+}
+
+/// Memory that a process registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registration {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) rights: u64,
+    pub(crate) key: u64,
+    pub(crate) number: u64,
+    pub(crate) flags: u32,
+}
+
+/// A look at counters, or a wait for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) kinds: u64,
+    /// The sum that is reached.
+    pub(crate) done: u64,
+    /// The sum of failures that is passed.
+    pub(crate) failed: u64,
+    pub(crate) ps: u64,
+}
+
 /// A call of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -146,6 +247,14 @@ pub(crate) enum Call {
     End,
     /// What is posted has been carried out.
     Posted,
+    Write(Access),
+    Read(Access),
+    Atomic(Access, Operation),
+    Register(Registration),
+    Deregister {
+        number: u64,
+    },
+    Count(Count),
     /// Of Portals: its operation.
     Portals(u32),
     /// Of channels: its operation.
@@ -159,6 +268,7 @@ impl Call {
     pub(crate) const fn is_look(&self) -> bool {
         match self {
             Call::Poll { .. } => true,
+            Call::Count(count) => count.ps == 0,
             Call::Portals(op) => op::is_look(*op),
             _ => false,
         }
@@ -166,12 +276,22 @@ impl Call {
 
     /// Whether it has no reply, so that it may be posted.
     pub(crate) const fn is_post(&self) -> bool {
-        matches!(self, Call::Send(_) | Call::Receive(_) | Call::Peek(_) | Call::Cancel { .. })
+        matches!(
+            self,
+            Call::Send(_)
+                | Call::Receive(_)
+                | Call::Peek(_)
+                | Call::Cancel { .. }
+                | Call::Write(_)
+                | Call::Read(_)
+                | Call::Atomic(..)
+        )
     }
 
     /// The call of this number.
     pub(crate) fn of(number: u32, flags: u32, args: [u64; ARGS]) -> Call {
-        let [a, b, c, d, e, f, g, ..] = args;
+        let [a, b, c, d, e, f, g, h, i, j, ..] = args;
+        let access = Access { address: a, bytes: b, rank: c, key: d, remote: e, data: f, context: g, flags };
         let receive =
             Receive { address: a, bytes: b, from: c, tag: d, ignore: e, context: f, least: g, flags };
         match number {
@@ -185,6 +305,15 @@ impl Call {
             8 => Call::Back,
             9 => Call::End,
             10 => Call::Posted,
+            11 => Call::Write(access),
+            12 => Call::Read(access),
+            13 => {
+                let [op, datatype, kind, ..] = h.to_le_bytes();
+                Call::Atomic(access, Operation { kind, datatype, op, result: i, compared: j })
+            }
+            14 => Call::Register(Registration { address: a, bytes: b, rights: c, key: d, number: e, flags }),
+            15 => Call::Deregister { number: a },
+            16 => Call::Count(Count { kinds: a, done: b, failed: c, ps: d }),
             32 => Call::Portals(flags),
             48 => Call::Channels(flags),
             other => Call::Unknown(other),
@@ -195,6 +324,7 @@ impl Call {
 const _: () = {
     assert!(size_of::<Completion>() == 64 && size_of::<Header>() <= PAGE && size_of::<Slot>() <= PAGE);
     assert!(std::mem::offset_of!(Header, bell) == 16 && std::mem::offset_of!(Header, scale) == 48);
+    assert!(std::mem::offset_of!(Header, card) == 56 && std::mem::offset_of!(Slot, counts) == 1664);
     assert!(
         size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16
     );

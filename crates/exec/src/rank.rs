@@ -1,16 +1,18 @@
 //! A process as the program of a host: its calls, carried out by the host's card.
 
 use crate::channels::Goroutines;
+use crate::completions::Completions;
 use crate::memory;
 use crate::pages::rank_or_any;
 use crate::portals::{self, Interface, op};
-use crate::protocol::{ANY, Call, Completion, MOST_COMPLETIONS, Receive, Send, done, flag};
+use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send, done, flag};
+use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::turns::{Next, Turns};
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tags, Tasks, Time};
 use nicety_kernel::Either;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Bits of a message's tag beside the program's.
@@ -40,22 +42,20 @@ pub(crate) struct Counts {
 pub(crate) struct Program {
     host: Host,
     turns: Rc<Turns>,
-    /// What the processes do, if that is wanted.
-    log: Option<Rc<Log>>,
     rank: u32,
     poll: Duration,
     tasks: Tasks,
     /// Buffers of the host by the logarithm of their size, to be used again.
     free: RefCell<BTreeMap<u32, Vec<Buffer>>>,
-    done: RefCell<VecDeque<Completion>>,
+    ended: Rc<Completions>,
     /// Messages that a peek has claimed, by its context.
     claimed: RefCell<BTreeMap<u64, (Received, Buffer)>>,
     /// Receives that wait, by number.
     posted: RefCell<BTreeMap<u64, Posted>>,
     numbers: Cell<u64>,
-    failed: RefCell<Option<Error>>,
     counts: RefCell<Counts>,
     portals: Interface,
+    rma: Rma,
     goroutines: Rc<Goroutines>,
     /// Whether the process waits for the end of the run.
     waits_for_end: Cell<bool>,
@@ -101,21 +101,22 @@ fn written_over(call: Call) -> Error {
 impl Program {
     pub(crate) fn new(host: &Host, turns: &Rc<Turns>, poll: Duration, log: Option<Rc<Log>>) -> Rc<Program> {
         turns.add(host);
+        let ended = Completions::new(host.rank(), turns, log);
+        let portals = Interface::new(host, turns, poll, POLLS);
         Rc::new(Program {
             host: host.clone(),
             turns: turns.clone(),
-            log,
             rank: host.rank(),
             poll,
             tasks: Tasks::new(host),
             free: RefCell::default(),
-            done: RefCell::default(),
             claimed: RefCell::default(),
             posted: RefCell::default(),
             numbers: Cell::new(0),
-            failed: RefCell::default(),
             counts: RefCell::default(),
-            portals: Interface::new(host, turns, poll, POLLS),
+            rma: Rma::new(host, &ended, portals.notes()),
+            ended,
+            portals,
             goroutines: Goroutines::new(host, turns),
             waits_for_end: Cell::new(false),
         })
@@ -180,6 +181,7 @@ impl Program {
                 return self.goroutines.clone().serve(op).await;
             }
             course.charged_ps = 0;
+            self.ended.tell();
             self.turns.reply(self.rank, self.host.now().ps() + course.owed_ps, result, &completions);
             if call == Call::End {
                 return Ok(());
@@ -216,7 +218,7 @@ impl Program {
         }
         let owed = std::mem::take(&mut course.owed_ps);
         if owed > 0 {
-            self.logged(|log| log.computes(self.rank, owed));
+            self.ended.logged(|log| log.computes(self.rank, owed));
             self.host.compute(Duration::from_ps(owed)).await;
         }
         if !call.is_look() {
@@ -228,23 +230,50 @@ impl Program {
             Call::Receive(receive) if receive.flags & flag::CLAIM != 0 => self.take_claimed(receive)?,
             Call::Receive(receive) => self.post_receive(receive).await?,
             Call::Poll { most } => {
-                self.host.compute(self.poll).await;
-                if self.done.borrow().is_empty() && course.polls >= POLLS {
-                    self.turns.polls(self.rank, || self.waiting(), || self.is_woken()).await;
-                }
-                completions = self.take(most);
-                course.polls = if completions.is_empty() { course.polls.saturating_add(1) } else { 0 };
+                self.looks(course, || self.ended.is_woken()).await;
+                completions = self.ended.take(most);
                 0
             }
             Call::Wait { most, ps } => {
-                self.wait(ps).await;
-                completions = self.take(most);
+                self.wait(ps, || self.ended.is_woken()).await;
+                completions = self.ended.take(most);
                 0
             }
+            Call::Count(Count { kinds, done, failed, ps }) => {
+                let has = || self.ended.has_counted(kinds, done, failed);
+                match ps {
+                    0 => self.looks(course, || has() || self.ended.is_woken()).await,
+                    // It may be let go on where nothing else is left to happen.
+                    ANY => {
+                        while !has() {
+                            self.wait(ps, has).await;
+                        }
+                    }
+                    _ => self.wait(ps, has).await,
+                }
+                0
+            }
+            Call::Write(access) => {
+                self.accesses(&access);
+                self.rma.write(self.turns.pages.process(self.rank), access).await?;
+                0
+            }
+            Call::Read(access) => {
+                self.accesses(&access);
+                self.rma.read(self.turns.pages.process(self.rank), access).await?;
+                0
+            }
+            Call::Atomic(access, operation) => {
+                self.accesses(&access);
+                self.rma.atomic(self.turns.pages.process(self.rank), access, operation).await?;
+                0
+            }
+            Call::Register(memory) => self.rma.register(self.turns.pages.process(self.rank), memory).await?,
+            Call::Deregister { number } => self.rma.deregister(number).await?,
             Call::Peek(peek) => self.peek(peek).await?,
             Call::Cancel { context } => self.cancel(context).await?,
             Call::Sleep { ps } => {
-                self.logged(|log| log.computes(self.rank, ps));
+                self.ended.logged(|log| log.computes(self.rank, ps));
                 self.host.pause(Duration::from_ps(ps)).await;
                 0
             }
@@ -254,20 +283,38 @@ impl Program {
             Call::Channels(_) | Call::Back | Call::Posted | Call::End => 0,
             Call::Unknown(_) => return Err(written_over(call)),
         };
-        match self.failed.borrow_mut().take() {
+        match self.ended.failure() {
             Some(error) => Err(error),
             None => Ok((result, completions)),
         }
     }
 
-    fn is_woken(&self) -> bool {
-        !self.done.borrow().is_empty() || self.failed.borrow().is_some()
+    /// A look for something: after many in vain the next one lasts until it finds something, or nothing else is left to happen.
+    async fn looks(&self, course: &mut Course, finds: impl Fn() -> bool) {
+        self.host.compute(self.poll).await;
+        if !finds() && course.polls >= POLLS {
+            self.turns.polls(self.rank, || self.waiting(), &finds).await;
+        }
+        course.polls = if finds() { 0 } else { course.polls.saturating_add(1) };
+    }
+
+    /// An access to registered memory begins.
+    fn accesses(&self, access: &Access) {
+        self.ended.logged(Log::accesses);
+        let mut counts = self.counts.borrow_mut();
+        counts.sends += 1;
+        counts.bytes += if access.flags & flag::PARTS == 0 { access.bytes } else { 0 };
     }
 
     /// What a process that polls waits for.
     fn waiting(&self) -> String {
         let posted = self.posted.borrow();
         let mut text = "a completion: it polls, and has posted ".to_owned();
+        match self.rma.pending() {
+            0 => {}
+            1 => text += "an access to registered memory, and ",
+            several => text += &format!("{several} accesses to registered memory, and "),
+        }
         match posted.len() {
             0 => text += "no receive",
             1 => text += "a receive of ",
@@ -283,42 +330,23 @@ impl Program {
         text
     }
 
-    /// What a schedule of what the processes do is told, if there is one.
-    fn logged<T>(&self, tell: impl FnOnce(&Log) -> T) -> Option<T> {
-        self.log.as_deref().map(tell)
-    }
-
-    fn take(&self, most: u64) -> Vec<Completion> {
-        let mut done = self.done.borrow_mut();
-        let count = done.len().min(most as usize).min(MOST_COMPLETIONS);
-        self.logged(|log| log.takes(self.rank, count));
-        done.drain(..count).collect()
-    }
-
     /// Waits for a count, or until there is a completion for the process.
     async fn await_count(&self) -> Result<i64, Error> {
         let signal = self.turns.signal(self.rank);
-        let come = signal.wait_until(|| self.is_woken());
+        let come = signal.wait_until(|| self.ended.is_woken());
         match nicety_kernel::race(self.portals.call(op::CT_AWAIT), come).await {
             Either::Left(code) => code,
             Either::Right(()) => Ok(portals::not_reached()),
         }
     }
 
-    async fn wait(&self, ps: u64) {
+    async fn wait(&self, ps: u64, finds: impl Fn() -> bool) {
         let signal = self.turns.signal(self.rank);
         if ps == ANY {
-            return self.turns.polls(self.rank, || self.waiting(), || self.is_woken()).await;
+            return self.turns.polls(self.rank, || self.waiting(), finds).await;
         }
-        let come = signal.wait_until(|| self.is_woken());
+        let come = signal.wait_until(&finds);
         nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;
-    }
-
-    /// A completion is there for the process: of an operation of the schedule, if there is one.
-    fn complete(&self, completion: Completion, op: Option<u32>) {
-        self.logged(|log| log.completes(self.rank, op));
-        self.done.borrow_mut().push_back(completion);
-        self.turns.notify(self.rank);
     }
 
     /// Starts what goes on beside the process; what fails there ends the process's program.
@@ -331,8 +359,7 @@ impl Program {
             let task = task(host);
             async move {
                 if let Err(error) = task.await {
-                    own.failed.borrow_mut().get_or_insert(error);
-                    own.turns.notify(own.rank);
+                    own.ended.fail(error);
                 }
                 Ok(None)
             }
@@ -385,11 +412,12 @@ impl Program {
             counts.sends += 1;
             counts.bytes += send.bytes;
         }
-        let op = self.logged(|log| log.sends((self.rank, send.to as u32), tag, bytes.len() as u64));
+        let op = self.ended.logged(|log| log.sends((self.rank, send.to as u32), tag, bytes.len() as u64));
         let own = self.clone();
         self.start(|host| async move {
             host.send(&part, send.to as u32, tag).await?;
             own.give_back(buffer);
+            own.ended.count(Kind::Send, true);
             if send.flags & flag::COMPLETION != 0 && send.flags & flag::INJECT == 0 {
                 let completion = Completion {
                     context: send.context,
@@ -399,7 +427,7 @@ impl Program {
                     source: ANY,
                     ..Completion::default()
                 };
-                own.complete(completion, op);
+                own.ended.complete(completion, op);
             }
             Ok(())
         });
@@ -443,6 +471,7 @@ impl Program {
                 .map_err(|error| Program::unreadable("to be received into", address, bytes, &error))?;
         }
         self.counts.borrow_mut().receives += 1;
+        self.ended.count(Kind::Recv, sent <= room);
         let flags = done::RECV
             | if head > 0 { done::DATA } else { 0 }
             | if receive.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 };
@@ -471,7 +500,7 @@ impl Program {
         let number = self.numbers.replace(self.numbers.get() + 1);
         let posted = Posted { receive, pending: pending.clone(), buffer: buffer.clone() };
         self.posted.borrow_mut().insert(number, posted);
-        let op = self.logged(|log| log.posts(self.rank));
+        let op = self.ended.logged(|log| log.posts(self.rank));
         let own = self.clone();
         self.start(|host| async move {
             let received = own.arrived(&host, pending, op).await?;
@@ -480,7 +509,7 @@ impl Program {
             let completion = own.bring(received, &buffer, &receive, place)?;
             own.give_back(buffer);
             if receive.flags & flag::COMPLETION != 0 || completion.error != 0 {
-                own.complete(completion, op);
+                own.ended.complete(completion, op);
             }
             Ok(())
         });
@@ -490,8 +519,9 @@ impl Program {
     /// Waits for the message of a receive, which is this operation of the schedule.
     async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
         let received = host.arrived(pending).await?;
-        if let (Some(log), Some(op)) = (&self.log, op) {
-            log.got((self.rank, op), (received.source, received.tag), received.length);
+        if let Some(op) = op {
+            self.ended
+                .logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
         }
         if received.tag & HAS_DATA != 0 {
             self.turns.received((received.source, self.rank, received.tag));
@@ -511,7 +541,7 @@ impl Program {
                 source: ANY,
                 ..Completion::default()
             };
-            self.complete(none, None);
+            self.ended.complete(none, None);
             return Ok(0);
         };
         let head = if found.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
@@ -532,7 +562,7 @@ impl Program {
             // It is the first one of its source and tag, so that this receive takes it.
             let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
             let (buffer, pending) = self.post(&self.host, &exactly, completion.bytes).await?;
-            op = self.logged(|log| log.posts(self.rank));
+            op = self.ended.logged(|log| log.posts(self.rank));
             let received = self.arrived(&self.host, pending, op).await?;
             if peek.flags & flag::DISCARD != 0 {
                 self.give_back(buffer);
@@ -540,7 +570,7 @@ impl Program {
                 self.claimed.borrow_mut().insert(peek.context, (received, buffer));
             }
         }
-        self.complete(completion, op);
+        self.ended.complete(completion, op);
         Ok(0)
     }
 
@@ -556,13 +586,13 @@ impl Program {
             (completion.error, completion.cut) = (0, 0);
         }
         self.give_back(buffer);
-        self.complete(completion, None);
+        self.ended.complete(completion, None);
         Ok(0)
     }
 
     /// A buffer for many messages: receives of its own, one behind the other, whose messages are brought into it.
     fn receive_many(self: &Rc<Self>, receive: Receive) -> i64 {
-        let op = self.logged(|log| log.posts_many(self.rank));
+        let op = self.ended.logged(|log| log.posts_many(self.rank));
         let many = Rc::new(Many { receive, op, used: Cell::new(0), waiting: Cell::new(0) });
         for _ in 0..AT_ONCE {
             many.waiting.set(many.waiting.get() + 1);
@@ -577,7 +607,7 @@ impl Program {
         let longest = LONGEST_OF_MANY.min(receive.bytes / AT_ONCE as u64);
         loop {
             let (buffer, pending) = self.post(host, receive, longest).await?;
-            let op = posted.and_then(|many| self.logged(|log| log.posts_behind(self.rank, many)));
+            let op = posted.and_then(|many| self.ended.logged(|log| log.posts_behind(self.rank, many)));
             let received = self.arrived(host, pending, op).await?;
             let left = receive.bytes - used.get();
             let mut completion =
@@ -599,7 +629,7 @@ impl Program {
                     completion.flags |= done::USED_UP;
                 }
             }
-            self.complete(completion, op);
+            self.ended.complete(completion, op);
             if is_full {
                 return Ok(());
             }
@@ -628,7 +658,7 @@ impl Program {
             source: ANY,
             ..Completion::default()
         };
-        self.complete(given_up, None);
+        self.ended.complete(given_up, None);
         Ok(0)
     }
 }

@@ -142,6 +142,8 @@ pub struct Goal {
     pub operations: u64,
     /// Messages that nobody had received at the end, and which are left out.
     pub unreceived: u64,
+    /// Accesses to registered memory, which a schedule does not have.
+    pub accesses: u64,
 }
 
 /// What one process did.
@@ -152,7 +154,7 @@ pub struct Rank {
     pub rank: u32,
     /// When it closed the network.
     pub finish_ns: Ns,
-    /// Messages that it sent.
+    /// Messages that it sent, and its accesses to registered memory.
     pub sends: u64,
     /// Bytes of these.
     pub sent_bytes: u64,
@@ -244,7 +246,7 @@ pub fn run(
     }
     let manifest = request.cards.manifest(&loaded, config.topology, &[]);
     let mut cluster = nicety::Cluster::new(config)?;
-    let pages = Pages::new(request.ranks, &timing)?;
+    let pages = Pages::new(request.ranks, &timing, crate::rma::abilities(cluster.host(0)))?;
     let program = Program {
         launcher: request.launcher,
         mpiexec: &request.mpiexec,
@@ -330,7 +332,12 @@ fn write(file: &str, log: &crate::schedule::Log, environment: &Environment<'_>) 
     let format = Format::of_name(path).unwrap_or(Format::Text);
     nicety_goal::file::write(&written.schedule, path, format, environment.interrupt.as_deref())?;
     let operations = written.schedule.ops().len() as u64;
-    Ok(Goal { file: file.to_owned(), operations, unreceived: written.unreceived })
+    Ok(Goal {
+        file: file.to_owned(),
+        operations,
+        unreceived: written.unreceived,
+        accesses: written.accesses,
+    })
 }
 
 #[cfg(target_os = "linux")]

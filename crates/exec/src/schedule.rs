@@ -16,6 +16,8 @@ struct Made {
     sent: BTreeMap<(u32, u32, u64), VecDeque<Sent>>,
     /// The next tag between a sender and a receiver.
     tags: BTreeMap<(u32, u32), u32>,
+    /// Accesses to registered memory, which no schedule has.
+    accesses: u64,
 }
 
 #[derive(Default)]
@@ -51,12 +53,14 @@ pub(crate) struct Written {
     pub(crate) schedule: Schedule,
     /// Messages that nobody received.
     pub(crate) unreceived: u64,
+    /// Accesses to registered memory, which are not in it.
+    pub(crate) accesses: u64,
 }
 
 impl Log {
     pub(crate) fn new(ranks: u32) -> Log {
         let ranks = (0..ranks).map(|_| Own::default()).collect();
-        Log(RefCell::new(Made { ranks, sent: BTreeMap::new(), tags: BTreeMap::new() }))
+        Log(RefCell::new(Made { ranks, sent: BTreeMap::new(), tags: BTreeMap::new(), accesses: 0 }))
     }
 
     /// A process computed.
@@ -79,6 +83,11 @@ impl Log {
         let op = made.ranks[rank as usize].starts(Op::new(Kind::Send, bytes, to, tag));
         made.sent.entry((rank, to, program_tag)).or_default().push_back(Sent { op, bytes, tag });
         op
+    }
+
+    /// A process accesses registered memory of another.
+    pub(crate) fn accesses(&self) {
+        self.0.borrow_mut().accesses += 1;
     }
 
     /// A process posts a receive.
@@ -145,7 +154,7 @@ impl Log {
             }
             builder.end_rank();
         }
-        Some(Written { schedule: builder.finish(), unreceived })
+        Some(Written { schedule: builder.finish(), unreceived, accesses: made.accesses })
     }
 }
 

@@ -33,7 +33,7 @@ static void open_all(unsigned ranks) {
     struct fi_info *info;
     CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &info) == 0);
     CHECK(info->ep_attr->type == FI_EP_RDM && info->domain_attr->cq_data_size == 4);
-    struct fi_info wrong = {.caps = FI_RMA}, *none;
+    struct fi_info wrong = {.caps = BIT(5) /* FI_MULTICAST */}, *none;
     CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &wrong, &none) == -ENODATA);
     struct fid_fabric *fabric;
     struct fid_domain *domain;

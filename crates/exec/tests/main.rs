@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod channels;
+mod rma;
 
 use nicety::{Environment, Error};
 use nicety_exec::{Report, Request, run};

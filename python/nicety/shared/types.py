@@ -2487,11 +2487,13 @@ class ExecGoal(TypedDict):
         file: The file.
         operations: Operations of all ranks.
         unreceived: Messages that nobody had received at the end, and which are left out.
+        accesses: Accesses to registered memory, which a schedule does not have.
     """
 
     file: str
     operations: int
     unreceived: int
+    accesses: int
 
 
 class ExecPassed(TypedDict):
@@ -2546,7 +2548,7 @@ class ExecRank(TypedDict):
     Attributes:
         rank: Its rank.
         finish_ns: When it closed the network.
-        sends: Messages that it sent.
+        sends: Messages that it sent, and its accesses to registered memory.
         sent_bytes: Bytes of these.
         receives: Messages that it received.
         calls: Its calls of the network, polls included.

@@ -18,7 +18,7 @@ pub(crate) use codes::op;
 use codes::{Stop, number};
 use nicety::portals::{CtEvent, CtHandle, EqHandle, MdHandle, MeHandle};
 use nicety::{Buffer, Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals};
-use process::{Missed, Process};
+pub(crate) use process::{Missed, Process};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -120,6 +120,11 @@ impl Interface {
         self.missed.borrow().clone().map(Error::Program)
     }
 
+    /// Where it is noted that a card could not reach memory of the process.
+    pub(crate) fn notes(&self) -> &Missed {
+        &self.missed
+    }
+
     /// Carries out a call: the number of its return code.
     pub(crate) async fn call(&self, op: u32) -> Result<i64, Error> {
         let mut words = self.turns.pages.words(self.rank);
@@ -180,7 +185,7 @@ impl Interface {
             let portals = self.host.portals()?;
             let none = || Error::Program(format!("rank {} has no process", self.rank));
             let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
-            portals.add_process(Process { pid, rank: self.rank, missed: self.missed.clone() });
+            portals.add_process(Process { pid, rank: self.rank, missed: self.missed.clone(), wrote: None });
             let _ = self.portals.set(portals);
         }
         self.is_open.set(true);

@@ -9,11 +9,15 @@ use std::rc::Rc;
 /// What could not be read or written first.
 pub(crate) type Missed = Rc<RefCell<Option<String>>>;
 
+/// Is told of a write to the process: address and bytes.
+pub(crate) type Wrote = Box<dyn Fn(u64, usize)>;
+
 /// A process, by its number.
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) rank: u32,
     pub(crate) missed: Missed,
+    pub(crate) wrote: Option<Wrote>,
 }
 
 impl Process {
@@ -37,5 +41,8 @@ impl ProcessBytes for Process {
 
     fn write(&self, address: u64, from: &[u8]) {
         self.note(memory::write(self.pid, address, from), "writes", address, from.len());
+        if let Some(wrote) = &self.wrote {
+            wrote(address, from.len());
+        }
     }
 }

@@ -66,7 +66,7 @@ pub use spec::{
 use crate::parts::{Dma, Loopback};
 
 use nicety_fabric::Port;
-use nicety_host::{Allocation, GPU_ADDRESSES, Gpu, Kernel, Memory};
+use nicety_host::{Allocation, Gpu, Kernel, Memory, is_of_gpu};
 use nicety_kernel::Sim;
 use nicety_types::{Duration, MessageId, NodeId, Recorder};
 use schemars::JsonSchema;
@@ -322,12 +322,12 @@ impl Card {
     fn page(&self, address: u64) -> u64 {
         self.gpu
             .as_ref()
-            .filter(|_| address >= GPU_ADDRESSES)
+            .filter(|_| is_of_gpu(address))
             .map_or(self.spec.kernel.page, |gpu| gpu.spec.page)
     }
 
     /// Whether an address is in the memory of the graphics processor.
     fn is_gpu(&self, address: u64) -> bool {
-        self.gpu.is_some() && address >= GPU_ADDRESSES
+        self.gpu.is_some() && is_of_gpu(address)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
+use nicety_host::ProcessBytes;
 use nicety_nic::apenet::{
     ApenetError, Busy, Endpoint, Event, Node, Notify, Operation, Process, Region, Statistics, Transfer,
 };
@@ -55,6 +56,27 @@ impl Rdma {
         let (address, bytes) = (buffer.address(), buffer.len());
         let register = async |path: &mut _| self.process.register(address, bytes, path).await;
         Ok(self.host.timed("register", register).await?)
+    }
+
+    /// Has the host's memory be that of a process as well, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns
+    /// whether it had none yet.
+    pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
+        self.node.card().host_memory().add_process(bytes)
+    }
+
+    /// Registers memory by its address, such as that of a [process](Rdma::add_process): as [`Rdma::register`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn register_at(&self, address: u64, bytes: u64) -> Result<Region, Error> {
+        let register = async |path: &mut _| self.process.register(address, bytes, path).await;
+        Ok(self.host.timed("register", register).await?)
+    }
+
+    /// The most gets that may wait for their replies, and the most events of a process.
+    pub fn limits(&self) -> (u64, u64) {
+        let spec = self.node.card().spec();
+        (spec.limits.gets, spec.events.entries.min(spec.events.user))
     }
 
     /// Ends a registration. Transfers that have begun are waited for; messages that come from now on are refused.

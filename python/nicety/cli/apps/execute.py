@@ -71,6 +71,8 @@ def _exec(
         sys.stdout.write(processes_text(report))
     if "goal" in report and (unreceived := report["goal"]["unreceived"]):
         note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
+    if "goal" in report and (accesses := report["goal"]["accesses"]):
+        note(f"{report['goal']['file']}: {accesses} accesses to registered memory are left out; a schedule has messages alone")
     if report["status"]:
         raise typer.Exit(report["status"])
 

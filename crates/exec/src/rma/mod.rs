@@ -1,0 +1,238 @@
+//! Registered memory of processes: writes, reads and atomic operations of libfabric, as the hosts' card has them.
+//!
+//! - `portals.rs`: on cards with Portals, a region is a match entry in the process's own memory, and accesses are puts, gets and
+//!   atomics;
+//! - `atomics.rs`: libfabric's numbers of operators and types;
+//! - `rdma.rs`: on cards with RDMA, a region is registered with the card, and accesses are its puts and gets.
+
+mod atomics;
+mod portals;
+mod rdma;
+
+use crate::completions::Completions;
+use crate::memory;
+use crate::pages::Abilities;
+use crate::portals::{Missed, Process};
+use crate::protocol::{Access, Completion, Kind, Operation, Reason, Registration, card, done, flag};
+use nicety::portals::Features;
+use nicety::{Error, Host};
+use portals::OnPortals;
+use rdma::OnRdma;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+/// The most parts of an access.
+const MOST_PARTS: u64 = 8;
+/// FI_ENOKEY of libfabric.
+const NO_KEY: i64 = 266;
+
+/// What the card of a host does.
+pub(crate) fn abilities(host: &Host) -> Abilities {
+    if let Ok(portals) = host.portals() {
+        let limits = portals.ni_limits();
+        let (gets, atomics) =
+            (limits.features.contains(Features::GET), limits.features.contains(Features::ATOMIC));
+        return match (gets, atomics) {
+            (false, _) => Abilities::default(),
+            (true, false) => Abilities { card: card::RMA | card::EVENTS, ..Abilities::default() },
+            (true, true) => Abilities {
+                card: card::RMA | card::EVENTS | card::ATOMIC,
+                atomic_bytes: u32::try_from(limits.atomic_bytes).unwrap_or(u32::MAX),
+                fetch_bytes: u32::try_from(limits.fetch_atomic_bytes).unwrap_or(u32::MAX),
+            },
+        };
+    }
+    match host.rdma() {
+        Ok(_) => Abilities { card: card::RMA | card::ADDRESSES, ..Abilities::default() },
+        Err(_) => Abilities::default(),
+    }
+}
+
+/// The mechanism of a card.
+enum Mechanism {
+    Portals(Rc<OnPortals>),
+    Rdma(Rc<OnRdma>),
+}
+
+/// What the mechanisms share.
+#[derive(Clone)]
+struct Owner {
+    host: Host,
+    pid: u32,
+    ended: Rc<Completions>,
+    /// The memory that others may write, by number.
+    writable: Rc<RefCell<Vec<(u64, u64, u64)>>>,
+}
+
+/// The registered memory of a process, and its accesses to that of others.
+pub(crate) struct Rma {
+    host: Host,
+    ended: Rc<Completions>,
+    missed: Missed,
+    mechanism: OnceCell<Mechanism>,
+}
+
+/// A call that the card of the run has not.
+fn none() -> Error {
+    Error::Program("the process accesses registered memory, which its card does not offer".to_owned())
+}
+
+impl Rma {
+    pub(crate) fn new(host: &Host, ended: &Rc<Completions>, missed: &Missed) -> Rma {
+        Rma { host: host.clone(), ended: ended.clone(), missed: missed.clone(), mechanism: OnceCell::new() }
+    }
+
+    /// The mechanism, at its first use.
+    fn mechanism(&self, pid: Option<u32>) -> Result<&Mechanism, Error> {
+        if let Some(mechanism) = self.mechanism.get() {
+            return Ok(mechanism);
+        }
+        let pid = pid.ok_or_else(|| Error::Program("the rank has no process".to_owned()))?;
+        let owner =
+            Owner { host: self.host.clone(), pid, ended: self.ended.clone(), writable: Rc::default() };
+        let process = self.process(&owner);
+        let mechanism = if let Ok(portals) = self.host.portals() {
+            portals.add_process(process);
+            Mechanism::Portals(OnPortals::open(owner, portals)?)
+        } else if let Ok(rdma) = self.host.rdma() {
+            rdma.add_process(process);
+            Mechanism::Rdma(OnRdma::open(owner, rdma))
+        } else {
+            return Err(none());
+        };
+        Ok(self.mechanism.get_or_init(|| mechanism))
+    }
+
+    /// The memory of the process as its host's. What others write into it may be what the process looks for.
+    fn process(&self, owner: &Owner) -> Process {
+        let (writable, ended) = (owner.writable.clone(), self.ended.clone());
+        let wrote = move |address: u64, bytes: usize| {
+            let touches = |(_, start, length): &(u64, u64, u64)| {
+                *start < address + bytes as u64 && address < start.saturating_add(*length)
+            };
+            if writable.borrow().iter().any(touches) {
+                ended.change();
+            }
+        };
+        Process {
+            pid: owner.pid,
+            rank: self.host.rank(),
+            missed: self.missed.clone(),
+            wrote: Some(Box::new(wrote)),
+        }
+    }
+
+    /// Registers memory: 0, or a negative error.
+    pub(crate) async fn register(&self, pid: Option<u32>, memory: Registration) -> Result<i64, Error> {
+        match self.mechanism(pid)? {
+            Mechanism::Portals(portals) => portals.register(memory).await,
+            Mechanism::Rdma(rdma) => rdma.register(memory).await,
+        }
+    }
+
+    /// Ends a registration: 0, or a negative error.
+    pub(crate) async fn deregister(&self, number: u64) -> Result<i64, Error> {
+        match self.mechanism.get() {
+            Some(Mechanism::Portals(portals)) => portals.deregister(number).await,
+            Some(Mechanism::Rdma(rdma)) => rdma.deregister(number).await,
+            None => Err(none()),
+        }
+    }
+
+    pub(crate) async fn write(&self, pid: Option<u32>, access: Access) -> Result<(), Error> {
+        match self.mechanism(pid)? {
+            Mechanism::Portals(portals) => portals.write(access).await,
+            Mechanism::Rdma(rdma) => rdma.write(access).await,
+        }
+    }
+
+    pub(crate) async fn read(&self, pid: Option<u32>, access: Access) -> Result<(), Error> {
+        match self.mechanism(pid)? {
+            Mechanism::Portals(portals) => portals.read(access).await,
+            Mechanism::Rdma(rdma) => rdma.read(access).await,
+        }
+    }
+
+    pub(crate) async fn atomic(&self, pid: Option<u32>, access: Access, op: Operation) -> Result<(), Error> {
+        match self.mechanism(pid)? {
+            Mechanism::Portals(portals) => portals.atomic(access, op).await,
+            Mechanism::Rdma(_) => Err(none()),
+        }
+    }
+
+    /// How many accesses have not ended.
+    pub(crate) fn pending(&self) -> usize {
+        match self.mechanism.get() {
+            Some(Mechanism::Portals(portals)) => portals.pending(),
+            Some(Mechanism::Rdma(rdma)) => rdma.pending(),
+            None => 0,
+        }
+    }
+}
+
+impl Owner {
+    /// Bytes of the process, as they are now.
+    fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+        let mut read = vec![0; bytes as usize];
+        memory::read(self.pid, address, &mut read)
+            .map_err(|error| self.unreachable(address, bytes, &error))?;
+        Ok(read)
+    }
+
+    fn unreachable(&self, address: u64, bytes: u64, error: &std::io::Error) -> Error {
+        Error::Program(format!(
+            "{bytes} bytes at {address:#x} of the process of rank {}, of an access to registered memory, cannot be reached: \
+             {error}; the simulation reads and writes the memory of its processes (ptrace(2) says what may forbid it)",
+            self.host.rank()
+        ))
+    }
+
+    /// The places of a read: addresses and bytes.
+    fn parts(&self, access: &Access) -> Result<Vec<(u64, u64)>, Error> {
+        if access.flags & flag::PARTS == 0 {
+            return Ok(vec![(access.address, access.bytes)]);
+        }
+        let list = self.bytes(access.address, 16 * access.bytes.min(MOST_PARTS))?;
+        let words: Vec<u64> = list.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        Ok(words.as_chunks::<2>().0.iter().map(|[address, bytes]| (*address, *bytes)).collect())
+    }
+
+    /// Others may write to this memory.
+    fn opens(&self, memory: &Registration) {
+        self.writable.borrow_mut().push((memory.number, memory.address, memory.bytes));
+    }
+
+    fn closes(&self, number: u64) {
+        self.writable.borrow_mut().retain(|(own, ..)| *own != number);
+    }
+
+    /// An access has ended: counts it, and tells the process, if it wants to know or has to.
+    fn ends(&self, access: &Access, what: Ended, failed: Option<(i32, Reason)>) {
+        self.ended.count(what.kind, failed.is_none());
+        if access.flags & flag::COMPLETION == 0 && failed.is_none() {
+            return;
+        }
+        let (error, reason) = failed.map_or((0, 0), |(error, reason)| (error, reason as u64));
+        let completion = Completion {
+            context: access.context,
+            flags: what.flags,
+            error,
+            source: crate::protocol::ANY,
+            cut: reason,
+            ..Completion::default()
+        };
+        self.ended.complete(completion, None);
+    }
+}
+
+/// What has ended: how counters count it, and flags of its completion.
+#[derive(Clone, Copy)]
+struct Ended {
+    kind: Kind,
+    flags: u32,
+}
+
+const WRITTEN: Ended = Ended { kind: Kind::Write, flags: done::WRITE };
+const READ: Ended = Ended { kind: Kind::Read, flags: done::READ };
+const OPERATED: Ended = Ended { kind: Kind::Write, flags: done::WRITE | done::ATOMIC };
+const FETCHED: Ended = Ended { kind: Kind::Read, flags: done::READ | done::ATOMIC };
