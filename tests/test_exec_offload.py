@@ -48,7 +48,8 @@ def run(
 def report(program: Path, *words: str, **more: Any) -> dict[str, Any]:
     status, out, err = run(program, *words, options=("--json", *more.pop("options", ())), **more)
     assert status == 0, err
-    return json.loads(out)
+    made: dict[str, Any] = json.loads(out)
+    return made
 
 
 def calls(made: dict[str, Any]) -> dict[str, tuple[int, dict[str, int]]]:

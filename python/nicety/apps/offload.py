@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from os import PathLike, fspath
 from typing import TypedDict, Unpack
 
 from nicety.apps.processes import Launcher, offload_text, run_processes
@@ -92,13 +93,15 @@ def compare_offload(
         Deadlock: as `run_processes`.
         RunError: as `run_processes`; the program ended with another status than 0, so that there is nothing to compare.
     """
-    names = given.get("offload")
+    asked = given.get("offload") or ()
+    names = [fspath(name) for name in ((asked,) if isinstance(asked, str | PathLike) else asked)]
     if not names:
         raise InputError("--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier")
     runs = []
     for title, offload in (("without offload", None), (f"offload {', '.join(names)}", names)):
         print(f"# {title}", file=sys.stderr if to_stderr else sys.stdout, flush=True)
-        options = {**given, "offload": offload}
+        options = given.copy()
+        options["offload"] = offload
         runs.append(run_processes(program, ranks=ranks, launcher=launcher, to_stderr=to_stderr, **options))
         if status := runs[-1]["status"]:
             raise RunError(f"{title}: the program ended with status {status}, so that there is nothing to compare")

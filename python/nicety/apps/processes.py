@@ -95,7 +95,7 @@ def run_processes(
 def processes_table(report: ExecReport) -> Table:
     """What each process did, as a table."""
     rows = report["ranks"]
-    columns = [
+    columns: list[tuple[str, Sequence[int | float]]] = [
         ("rank", [row["rank"] for row in rows]),
         ("finish_ns", [row["finish_ns"] for row in rows]),
         ("sends", [row["sends"] for row in rows]),
