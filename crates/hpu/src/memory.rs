@@ -2,9 +2,11 @@
 //! slice.
 
 use crate::cache::Cache;
+use crate::context::OrderPoint;
 use crate::image::{Image, LoadError};
 use crate::trap::{Access, Nearest, TrapKind};
 use arrayvec::ArrayVec;
+use std::fmt;
 
 /// The stack pointer's register number.
 const SP: usize = 2;
@@ -216,6 +218,34 @@ pub struct AddressSpace<'a> {
     ordered_words: &'a [u32],
     /// The cache through which code is fetched, and what is added to addresses for it.
     code: Option<(&'a mut Cache, u32)>,
+    turns: Option<Turner<'a>>,
+}
+
+/// Grants accesses their turns inside a slice, where it can tell that nothing else comes before.
+pub trait Turns {
+    /// An access by the instruction at `pc` to an ordered region, which begins at `cycle`. Returns the cycles that it takes beside
+    /// those of its instruction, if it is its turn; otherwise the slice ends before it.
+    fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64>;
+}
+
+/// Who grants turns, and the cycles that the slice may go on behind one.
+struct Turner<'a> {
+    turns: &'a mut (dyn Turns + 'a),
+    slice: u64,
+}
+
+impl fmt::Debug for Turner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Turner({} cycles)", self.slice)
+    }
+}
+
+/// What a load or store has taken beside its instruction.
+#[derive(Clone, Copy)]
+pub(crate) struct Took {
+    pub extra: u32,
+    /// The cycles that the slice may go on behind it, if it was its turn.
+    pub slice: Option<u64>,
 }
 
 /// Why a load or store cannot be done at once.
@@ -241,6 +271,9 @@ pub(crate) struct Reference {
     pub misaligned: bool,
     /// Whether it is performed in its order, so that an ordered region may be touched.
     pub in_order: bool,
+    /// When its instruction begins, and where it is, inside a slice.
+    pub cycle: u64,
+    pub pc: u32,
 }
 
 impl<'a> AddressSpace<'a> {
@@ -254,6 +287,7 @@ impl<'a> AddressSpace<'a> {
             stack: None,
             ordered_words: &[],
             code: None,
+            turns: None,
         }
     }
 
@@ -276,6 +310,24 @@ impl<'a> AddressSpace<'a> {
     #[inline]
     pub const fn fetch_through(&mut self, cache: &'a mut Cache, program: u32) {
         self.code = Some((cache, program));
+    }
+
+    /// Has accesses to ordered regions ask for their turns before the slice ends for them. The slice may go on for `slice` cycles
+    /// behind each that has had its turn. Nobody is asked where code is fetched through a cache or instructions overlap: what a
+    /// slice finds there depends on where it begins.
+    #[inline]
+    pub fn take_turns(&mut self, turns: &'a mut (dyn Turns + 'a), slice: u64) {
+        self.turns = Some(Turner { turns, slice });
+    }
+
+    /// Asks for the turn of an access to an ordered region. Returns what it takes.
+    fn turn(&mut self, index: usize, reference: Reference) -> Result<Took, Stop> {
+        let Reference { access, address, size, cycle, pc, .. } = reference;
+        let turner = self.turns.as_mut().filter(|_| self.code.is_none() && self.regions[index].ordered);
+        let Some(Turner { turns, slice }) = turner else { return Err(Stop::Order) };
+        let point = OrderPoint::Memory { address, size, write: access == Access::Write };
+        let extra = turns.turn(cycle, pc, point).ok_or(Stop::Order)?;
+        Ok(Took { extra: u32::try_from(extra).unwrap_or(u32::MAX), slice: Some(*slice) })
     }
 
     /// Whether code is fetched through a cache.
@@ -381,8 +433,12 @@ impl<'a> AddressSpace<'a> {
 
     #[inline]
     fn find(&self, address: u32, len: u32) -> Option<(usize, usize)> {
-        let found = |(i, r): (usize, &Region<'_>)| Some((i, r.offset_of(address, u64::from(len))?));
-        self.regions.iter().enumerate().find_map(found)
+        for (index, region) in self.regions.iter().enumerate() {
+            if let Some(offset) = region.offset_of(address, u64::from(len)) {
+                return Some((index, offset));
+            }
+        }
+        None
     }
 
     fn nearest(&self, address: u32, size: u32) -> Option<Nearest> {
@@ -432,16 +488,20 @@ impl<'a> AddressSpace<'a> {
     /// Loads up to four bytes, zero-extended, and returns the extra cycles it takes.
     #[cold]
     #[inline(never)]
-    pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, u32), Stop> {
-        let (index, offset) = self.resolve(reference)?;
+    pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, Took), Stop> {
+        let (index, offset, ordered) = self.resolve(reference)?;
+        let took = match ordered {
+            true => self.turn(index, reference)?,
+            false => Took { extra: self.regions[index].load_extra, slice: None },
+        };
         let region = &self.regions[index];
         let mut value = [0; 4];
         let size = reference.size as usize;
         value[..size].copy_from_slice(&region.bytes()[offset..offset + size]);
-        if region.load_extra == 0 && self.may_be_hot(region, reference) {
+        if took.extra == 0 && !ordered && self.may_be_hot(region, reference) {
             self.hot_load[reference.base_register as usize & 63] = index as u8;
         }
-        Ok((u32::from_le_bytes(value), region.load_extra))
+        Ok((u32::from_le_bytes(value), took))
     }
 
     /// Stores the low bytes of `value`; returns the extra cycles it takes, and whether other cores may see
@@ -453,22 +513,26 @@ impl<'a> AddressSpace<'a> {
         reference: Reference,
         value: u32,
         cache: bool,
-    ) -> Result<(u32, bool), Stop> {
-        let (index, offset) = self.resolve(reference)?;
+    ) -> Result<(Took, bool), Stop> {
+        let (index, offset, ordered) = self.resolve(reference)?;
+        let took = match ordered {
+            true => self.turn(index, reference)?,
+            false => Took { extra: self.regions[index].store_extra, slice: None },
+        };
         let region = &mut self.regions[index];
         let size = reference.size as usize;
         let bytes = region.bytes_mut().expect("a writable region has mutable bytes");
         bytes[offset..offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
-        let (extra, stack) = (region.store_extra, region.stack);
-        if cache && extra == 0 && self.may_be_hot(&self.regions[index], reference) {
+        let stack = region.stack;
+        if cache && took.extra == 0 && !ordered && self.may_be_hot(&self.regions[index], reference) {
             self.hot_store[reference.base_register as usize & 63] = index as u8;
         }
-        Ok((extra, !stack))
+        Ok((took, !stack))
     }
 
     /// The latency of an atomic access and whether other cores may see it, after checking that it is allowed.
     pub(crate) fn atomic(&mut self, reference: Reference) -> Result<Word<'_>, Stop> {
-        let (index, offset) = match self.resolve(reference) {
+        let (index, offset, _) = match self.resolve(reference) {
             Err(Stop::Device) => {
                 let name = self.find(reference.address, 4).map_or("a device", |(i, _)| self.regions[i].name);
                 return Err(Stop::Trap(TrapKind::AtomicOnDevice {
@@ -505,7 +569,9 @@ impl<'a> AddressSpace<'a> {
         !self.ordered_words.is_empty() && (found(address) || found(address.wrapping_add(size - 1)))
     }
 
-    fn resolve(&self, reference: Reference) -> Result<(usize, usize), Stop> {
+    /// The region of an access, the offset there, and whether it has to wait for its turn.
+    #[inline]
+    fn resolve(&self, reference: Reference) -> Result<(usize, usize, bool), Stop> {
         let Reference { access, address, size, .. } = reference;
         if !address.is_multiple_of(size) && !reference.misaligned {
             return Err(Stop::Trap(TrapKind::Misaligned { access, address, size }));
@@ -529,10 +595,8 @@ impl<'a> AddressSpace<'a> {
             }
             return Err(Stop::Device);
         }
-        if !reference.in_order && (region.ordered || self.is_ordered_word(address, size)) {
-            return Err(Stop::Order);
-        }
-        Ok((index, offset))
+        let ordered = !reference.in_order && (region.ordered || self.is_ordered_word(address, size));
+        Ok((index, offset, ordered))
     }
 
     /// Below the stack, in its guard: an overflow where nothing else lies there, and through the stack pointer

@@ -74,17 +74,17 @@ impl Context {
         let reference = Reference { in_order: true, ..self.reference(image, op, access, address, size) };
         let extra = if write {
             let value = self.regs[op.rs2 as usize];
-            let (extra, shared) = space.store(reference, value, false).map_err(trap_kind)?;
+            let (took, shared) = space.store(reference, value, false).map_err(trap_kind)?;
             if shared {
                 reservations.stored(self.hart, address, size);
             }
-            extra
+            took.extra
         } else {
-            let (value, extra) = space.load(reference).map_err(trap_kind)?;
+            let (value, took) = space.load(reference).map_err(trap_kind)?;
             let unused = 32 - 8 * size;
             let value = if signed { ((value << unused) as i32 >> unused) as u32 } else { value };
             self.write(op.rd, value);
-            extra
+            took.extra
         };
         Ok(extra + misaligned_extra(image, address, size))
     }

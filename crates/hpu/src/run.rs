@@ -9,7 +9,7 @@ use crate::context::{Context, DeviceAccess, Exit, OrderPoint, Pending, RETURN_AD
 use crate::core::{CycleCosts, Misaligned};
 use crate::decode::{Kind, csr};
 use crate::image::Image;
-use crate::memory::{AddressSpace, Reference, Stop};
+use crate::memory::{AddressSpace, Reference, Stop, Took};
 use crate::overlap::{Overlap, Touched, Window};
 use crate::reservations::Reservations;
 use crate::trap::{Access, Illegal, TrapKind};
@@ -106,7 +106,8 @@ impl Context {
         if !cache_stores {
             space.forget_stores();
         }
-        let bound = until.min(self.cycle_limit).min(self.cycle.saturating_add(LONGEST));
+        let last = self.cycle_limit.min(self.cycle.saturating_add(LONGEST));
+        let mut bound = until.min(last);
         let (mut pc, mut cycle, mut count) = (self.pc, self.cycle, Count::ZERO);
         let mut from = None;
 
@@ -172,6 +173,23 @@ impl Context {
                             }
                         };
                     }
+                    // What a load or store took; behind its turn the slice may go on.
+                    macro_rules! took {
+                        ($took:expr, $misaligned:expr) => {
+                            let Took { extra, slice } = $took;
+                            let extra = extra + $misaligned;
+                            if let (false, Some(slice)) = (OVERLAPS, slice) {
+                                cycle += u64::from(extra);
+                                let behind = u64::from(op.before) + u64::from(image.core().costs.of(op.kind));
+                                bound = last.min((cycle + behind).saturating_add(slice));
+                                let next = op.index as usize + 1;
+                                end = block.within(bound.saturating_sub(cycle)).max(next);
+                                rest = &block.ops[next..end];
+                            } else {
+                                add_latency!(extra);
+                            }
+                        };
+                    }
                     macro_rules! load {
                         ($size:literal, $from:expr) => {{
                             let address = a.wrapping_add(op.imm);
@@ -181,10 +199,14 @@ impl Context {
                             let bytes = match space.load_fast::<$size>(op.rs1, address) {
                                 Some(bytes) => bytes,
                                 None => {
-                                    let reference = self.reference(image, op, Access::Read, address, $size);
+                                    let reference = Reference {
+                                        cycle: cycle + u64::from(op.before),
+                                        pc: block.pc.wrapping_add(u32::from(op.offset)),
+                                        ..self.reference(image, op, Access::Read, address, $size)
+                                    };
                                     match space.load(reference) {
-                                        Ok((value, extra)) => {
-                                            add_latency!(extra + misaligned_extra(image, address, $size));
+                                        Ok((value, took)) => {
+                                            took!(took, misaligned_extra(image, address, $size));
                                             *value.to_le_bytes().first_chunk().expect("at most four bytes")
                                         }
                                         Err(stop) => {
@@ -207,13 +229,17 @@ impl Context {
                             let bytes: [u8; $size] =
                                 *b.to_le_bytes().first_chunk().expect("at most four bytes");
                             if !space.store_fast::<$size>(op.rs1, address, bytes) {
-                                let reference = self.reference(image, op, Access::Write, address, $size);
+                                let reference = Reference {
+                                    cycle: cycle + u64::from(op.before),
+                                    pc: block.pc.wrapping_add(u32::from(op.offset)),
+                                    ..self.reference(image, op, Access::Write, address, $size)
+                                };
                                 match space.store(reference, b, cache_stores) {
-                                    Ok((extra, shared)) => {
+                                    Ok((took, shared)) => {
                                         if shared && !cache_stores {
                                             reservations.stored(self.hart, address, $size);
                                         }
-                                        add_latency!(extra + misaligned_extra(image, address, $size));
+                                        took!(took, misaligned_extra(image, address, $size));
                                     }
                                     Err(stop) => {
                                         let place = Place { block, cycle, count };
@@ -431,6 +457,8 @@ impl Context {
             stack_pointer: self.sp(),
             misaligned: image.core().misaligned == Misaligned::Costs && !op.kind.is_atomic(),
             in_order: false,
+            cycle: 0,
+            pc: 0,
         }
     }
 

@@ -14,3 +14,4 @@ mod programs;
 mod properties;
 mod sharing;
 mod traps;
+mod turns;

@@ -271,7 +271,7 @@ impl Card {
         let now = self.sim.now();
         let taken = handling.spec.match_;
         let start = handling.matching.borrow_mut().claim(message, now, taken, &mut path);
-        self.sim.until(start + taken).await;
+        self.sim.pass_until(start + taken).await;
         path.advance(stages::MATCH, self.sim.now());
         let checked = Checked { path, ..checked };
         let Some((number, installed)) = handling.chosen(&checked.frame) else {

@@ -6,7 +6,9 @@ use crate::spin::Card;
 use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::hpus::{Thread, ThreadState};
+use crate::spin::handlers::memory::levels::Levels;
 use crate::spin::handlers::memory::reach::PROGRAM_BITS;
 use crate::spin::handlers::outcome::{Ended, returned};
 use crate::spin::handlers::pspin::command_unit::Issued;
@@ -19,7 +21,8 @@ use crate::spin::programs::program::{Kind, map};
 use crate::spin::resources;
 use crate::spin::spec::pspin_map;
 use crate::spin::stages;
-use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind};
+use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind, Turns};
+use nicety_kernel::Sim;
 use nicety_portals::HeaderKind;
 use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Payload, Time};
 use std::rc::Rc;
@@ -41,6 +44,30 @@ struct Due {
     /// The word that others wait for, if it is to one, with its address; and whether it should change it.
     word: Option<(u32, SharedWord)>,
     changing: bool,
+}
+
+/// Grants turns to a handler's accesses before which nothing happens, so that its slice goes on with them.
+struct Ahead<'r> {
+    sim: &'r Sim,
+    levels: &'r Levels,
+    edges: &'r Edges,
+    /// Words that others may wait for: accesses to them end a slice.
+    words: &'r [u32],
+    turn: Turn<'r>,
+    /// The card's cycle at the run's cycle 0.
+    base: u64,
+}
+
+impl Turns for Ahead<'_> {
+    fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64> {
+        let OrderPoint::Memory { address, .. } = point else { return None };
+        let is_watched = self.words.binary_search(&(address & !3)).is_ok();
+        if is_watched || !self.sim.try_pass_until(self.edges.at(cycle)) {
+            return None;
+        }
+        (self.turn.cycle, self.turn.pc) = (self.base.wrapping_add(cycle), pc);
+        Some(self.levels.in_turn(&mut self.turn, &point))
+    }
 }
 
 impl Card {
@@ -263,6 +290,7 @@ impl Processors {
     ) -> Ended {
         let levels = &*self.levels;
         levels.begins(running);
+        let in_turn = levels.timings.in_turn();
         let spec = &self.hpu;
         let attachment = running.attachment.clone();
         let (program, application) = (&attachment.program, attachment.application());
@@ -293,11 +321,26 @@ impl Processors {
                 let words = application.atomic_words.borrow();
                 let mut pads = program.pads.borrow_mut();
                 let mut caches = levels.caches.borrow_mut();
+                let conflict = card.conflict(thread.core);
+                let mut ahead_of_others = Ahead {
+                    sim: &self.sim,
+                    levels,
+                    edges: &running.edges,
+                    words: &words,
+                    turn: Turn {
+                        core: thread.core,
+                        cycle: 0,
+                        pc: 0,
+                        attachment: &attachment,
+                        shared_accesses: &mut running.shared_accesses,
+                        memory_waits: &mut running.memory_waits,
+                    },
+                    base: running.edges.card(),
+                };
                 let mut space = AddressSpace::new();
                 if let Some(cache) = levels.cache_of(&mut caches, thread.core) {
                     space.fetch_through(cache, program.number << PROGRAM_BITS);
                 }
-                let conflict = card.conflict(thread.core);
                 let in_conflict;
                 let timings = match conflict {
                     Some(cycles) if cycles > 0 => {
@@ -327,33 +370,15 @@ impl Processors {
                     Ok(())
                 });
                 let slice = if conflict.is_some() { CONFLICT_SLICE } else { SLICE };
+                if in_turn && conflict.is_none() {
+                    space.take_turns(&mut ahead_of_others, slice);
+                }
                 match performed {
                     Err(trap) => Exit::Trap(trap),
-                    Ok(()) => loop {
+                    Ok(()) => {
                         let until = context.cycle().saturating_add(slice);
-                        let exit = context.run(image, &mut space, &mut reservations, until);
-                        let Exit::Order(point @ OrderPoint::Memory { address, .. }) = exit else {
-                            break exit;
-                        };
-                        // Where nothing happens before its turn, nor waits for a word, it goes on as it is.
-                        let alone = conflict.is_none() && words.binary_search(&(address & !3)).is_err();
-                        if !alone || !self.sim.try_pass_until(running.edges.at(context.cycle())) {
-                            break exit;
-                        }
-                        let mut turn = Turn {
-                            core: thread.core,
-                            cycle: context.time(),
-                            pc: context.pc(),
-                            attachment: &attachment,
-                            shared_accesses: &mut running.shared_accesses,
-                            memory_waits: &mut running.memory_waits,
-                        };
-                        let extra = levels.in_turn(&mut turn, &point);
-                        if let Err(trap) = context.perform(image, &mut space, &mut reservations) {
-                            break Exit::Trap(trap);
-                        }
-                        context.stall(extra);
-                    },
+                        context.run(image, &mut space, &mut reservations, until)
+                    }
                 }
             };
             let cycle = thread.state.borrow().context.cycle();
@@ -361,7 +386,12 @@ impl Processors {
                 // Nothing happens when it returns: it waits once, until its end.
                 ahead = Some(cycle);
             } else {
-                self.sim.pass_until(running.edges.at(cycle)).await;
+                let reached = running.edges.at(cycle);
+                match &exit {
+                    // It was not its turn: something comes before.
+                    Exit::Order(OrderPoint::Memory { .. }) if in_turn => self.sim.until(reached).await,
+                    _ => self.sim.pass_until(reached).await,
+                }
             }
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
