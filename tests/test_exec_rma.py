@@ -22,7 +22,7 @@ import numpy, time
 world = MPI.COMM_WORLD
 rank, ranks = world.rank, world.size
 info = MPI.Info.Create()
-# Without it MPICH has these done by the target's CPU, so that they are atomic to its own.
+# Without it MPICH has accumulates done by CPUs where that is quicker, among them the target's own.
 info.Set("disable_shm_accumulate", "true")
 """
 
@@ -44,16 +44,16 @@ def report(folder: Path, program: str, *options: str, **more: Any) -> dict[str, 
 
 VALUES = """
 memory = numpy.full(64, -1, dtype="q")
-window = MPI.Win.Create(memory, 8, info=info)
+window = MPI.Win.Create(memory, 8, info, world)
 right, left = (rank + 1) % ranks, (rank - 1) % ranks
 mine, theirs = numpy.arange(8, dtype="q") + 100 * rank, numpy.zeros(8, dtype="q")
 
 window.Fence()
-window.Put(mine, right, target=[4, 8, MPI.INT64_T])
+window.Put(mine, right, target=[4, 8, MPI.LONG_LONG])
 window.Fence()
 assert memory[4:12].tolist() == [100 * left + i for i in range(8)], memory
 assert (memory[:4] == -1).all() and (memory[12:] == -1).all()
-window.Get(theirs, right, target=[4, 8, MPI.INT64_T])
+window.Get(theirs, right, target=[4, 8, MPI.LONG_LONG])
 window.Fence()
 assert theirs.tolist() == mine.tolist()
 
@@ -61,14 +61,14 @@ memory[:] = 0
 world.Barrier()
 window.Lock_all()
 for _ in range(5):
-    window.Accumulate(numpy.full(4, rank + 1, dtype="q"), 0, target=[0, 4, MPI.INT64_T], op=MPI.SUM)
+    window.Accumulate(numpy.full(4, rank + 1, dtype="q"), 0, target=[0, 4, MPI.LONG_LONG], op=MPI.SUM)
 one, old, drawn = numpy.ones(1, dtype="q"), numpy.zeros(1, dtype="q"), []
 for _ in range(10):
     window.Fetch_and_op(one, old, 0, 16, MPI.SUM)
     window.Flush(0)
     drawn.append(int(old[0]))
 before = numpy.zeros(2, dtype="q")
-window.Get_accumulate(numpy.full(2, 1 << rank, dtype="q"), before, 0, target=[24, 2, MPI.INT64_T], op=MPI.BOR)
+window.Get_accumulate(numpy.full(2, 1 << rank, dtype="q"), before, 0, target=[24, 2, MPI.LONG_LONG], op=MPI.BOR)
 window.Flush(0)
 assert not (before & (1 << rank)).any()
 
@@ -79,12 +79,12 @@ for _ in range(3):
         window.Flush(0)
         if old[0] == 0:
             break
-    window.Get(old, 0, target=[33, 1, MPI.INT64_T])
+    window.Get(old, 0, target=[33, 1, MPI.LONG_LONG])
     window.Flush(0)
     old += 1
-    window.Put(old, 0, target=[33, 1, MPI.INT64_T])
+    window.Put(old, 0, target=[33, 1, MPI.LONG_LONG])
     window.Flush(0)
-    window.Accumulate(numpy.zeros(1, dtype="q"), 0, target=[32, 1, MPI.INT64_T], op=MPI.REPLACE)
+    window.Accumulate(numpy.zeros(1, dtype="q"), 0, target=[32, 1, MPI.LONG_LONG], op=MPI.REPLACE)
     window.Flush(0)
 window.Unlock_all()
 world.Barrier()
@@ -108,13 +108,39 @@ def test_cards_without_registered_memory_have_them_by_messages(tmp_path: Path) -
     report(tmp_path, VALUES, nic="ethernet-100g")
 
 
+DRAWN = """
+# All operators are the card's then; those that it names behind lxor, MPICH 5.0 takes for others.
+info.Set("which_accumulate_ops", "sum")
+window = MPI.Win.Create(numpy.zeros(8, dtype="i"), 4, INFO, world)
+window.Lock_all()
+world.Barrier()
+one, old = numpy.ones(1, dtype="i"), numpy.zeros(1, dtype="i")
+for number in range(20 if rank == 0 else 0):
+    window.Fetch_and_op(one, old, 1, 0, MPI.SUM)
+    window.Flush(1)
+    assert old[0] == number
+window.Unlock_all()
+window.Free()
+"""
+
+
+def test_atomic_operations_are_the_cards_where_a_window_allows_it(tmp_path: Path) -> None:
+    by_card = report(tmp_path, DRAWN.replace("INFO", "info"))["ranks"]
+    by_messages = report(tmp_path, DRAWN.replace("INFO", "MPI.INFO_NULL"))["ranks"]
+    # Each takes a message there and one back, and on the card neither.
+    assert by_messages[1]["receives"] == by_card[1]["receives"] + 20
+    assert by_messages[1]["sends"] == by_card[1]["sends"] + 20
+    assert by_messages[0]["sends"] == by_card[0]["sends"], "as many accesses as messages"
+    assert by_card[0]["finish_ns"] < by_messages[0]["finish_ns"]
+
+
 def test_the_same_seed_is_the_same_run(tmp_path: Path) -> None:
     assert report(tmp_path, VALUES) == report(tmp_path, VALUES)
 
 
 ASIDE = """
 memory = numpy.zeros(1 << 16, dtype="b")
-window = MPI.Win.Create(memory)
+window = MPI.Win.Create(memory, comm=world)
 window.Lock_all()
 world.Barrier()
 start = MPI.Wtime()
@@ -142,7 +168,7 @@ def test_a_target_takes_no_part(tmp_path: Path, nic: str) -> None:
 
 FLUSHED = """
 memory = numpy.zeros(8, dtype="b")
-window = MPI.Win.Create(memory)
+window = MPI.Win.Create(memory, comm=world)
 window.Lock_all()
 world.Barrier()
 byte = numpy.full(8, 1, dtype="b")
@@ -157,28 +183,27 @@ window.Free()
 """
 
 
-def acknowledged(folder: Path) -> float:
+def acknowledged() -> float:
     """How long a put of 8 bytes and the wait for its acknowledgement take a program with Portals, in ns."""
-    times: list[float] = []
 
-    async def program(host: nicety.Host) -> None:
-        portals = host.portals()
-        buffer = host.alloc(8)
-        if host.rank == 1:
-            table = portals.pt_alloc(index=1)
-            await portals.me_append(table, buffer, match_bits=7)
-            await host.barrier()
-            return
+    async def puts(host: nicety.Host) -> float:
+        portals = host.portals
         counter = portals.ct_alloc()
-        descriptor = portals.md_bind(buffer, ct=counter)
+        descriptor = portals.md_bind(host.alloc(8), ct=counter, options=["event_ct_ack"])
         await host.barrier()
-        start = host.now
-        await portals.put(descriptor, 8, target=1, pt=1, match_bits=7, ack="count")
+        start = host.now_ps
+        await portals.put(descriptor, 8, to=1, pt=1, match_bits=7, ack="ct_ack")
         await portals.ct_wait(counter, 1)
-        times.append((host.now - start) / 1000)
+        return (host.now_ps - start) / 1000
 
-    nicety.run([program, program], nic="spin-discrete")
-    return times[0]
+    async def has_memory(host: nicety.Host) -> None:
+        portals = host.portals
+        portals.pt_alloc(pt=1)
+        await portals.me_append(host.alloc(8), pt=1, match_bits=7, options=["op_put"])
+        await host.barrier()
+
+    result: float = nicety.Cluster(2, "spin-discrete").run({0: puts, 1: has_memory}).results[0]
+    return result
 
 
 def test_a_put_and_its_flush_take_what_the_card_takes(tmp_path: Path) -> None:
@@ -186,11 +211,14 @@ def test_a_put_and_its_flush_take_what_the_card_takes(tmp_path: Path) -> None:
     assert status == 0, err
     flushed = [float(found) for found in re.findall(r"flushed (\S+)", out)]
     assert len(flushed) == 3
+    # The same put by Portals, a read of the clock, and a look at the queue that finds it, or began before it was there.
+    for took in flushed:
+        assert 25 < took - acknowledged() <= 25 + 2 * 25 + 0.1
 
 
 def test_an_access_outside_a_window_ends_the_program(tmp_path: Path) -> None:
     program = """
-window = MPI.Win.Create(numpy.zeros(64, dtype="b"))
+window = MPI.Win.Create(numpy.zeros(64, dtype="b"), comm=world)
 window.Lock_all()
 if rank == 0:
     window.Put(numpy.zeros(8, dtype="b"), 1, target=[60, 8, MPI.BYTE])
@@ -204,7 +232,9 @@ world.Barrier()
 
 
 def test_a_schedule_says_what_it_lacks(tmp_path: Path) -> None:
-    made = report(tmp_path, ASIDE.replace('print("put"', 'str("put"'), "--goal", "aside.goal", "--trace", "aside.pftrace")
+    made = report(
+        tmp_path, ASIDE.replace('print("put"', 'str("put"'), "--goal", "aside.goal", "--trace", "aside.pftrace"
+    )
     assert made["goal"]["accesses"] == 1
     assert made["ranks"] == report(tmp_path, ASIDE.replace('print("put"', 'str("put"'))["ranks"]
     status, _, err = run(tmp_path, ASIDE, "--goal", "aside.goal")

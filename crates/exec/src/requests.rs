@@ -332,12 +332,7 @@ fn write(file: &str, log: &crate::schedule::Log, environment: &Environment<'_>) 
     let format = Format::of_name(path).unwrap_or(Format::Text);
     nicety_goal::file::write(&written.schedule, path, format, environment.interrupt.as_deref())?;
     let operations = written.schedule.ops().len() as u64;
-    Ok(Goal {
-        file: file.to_owned(),
-        operations,
-        unreceived: written.unreceived,
-        accesses: written.accesses,
-    })
+    Ok(Goal { file: file.to_owned(), operations, unreceived: written.unreceived, accesses: written.accesses })
 }
 
 #[cfg(target_os = "linux")]

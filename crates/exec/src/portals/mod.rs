@@ -18,7 +18,7 @@ pub(crate) use codes::op;
 use codes::{Stop, number};
 use nicety::portals::{CtEvent, CtHandle, EqHandle, MdHandle, MeHandle};
 use nicety::{Buffer, Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals};
-pub(crate) use process::{Missed, Process};
+pub(crate) use process::{Notes, Process};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -74,7 +74,7 @@ pub(crate) struct Interface {
     portals: OnceCell<Portals>,
     is_open: Cell<bool>,
     objects: RefCell<Objects>,
-    missed: Missed,
+    notes: Notes,
     moved: Cell<Moved>,
     /// What stands for the memory of copies.
     copied: RefCell<Option<(Buffer, Buffer)>>,
@@ -100,7 +100,7 @@ impl Interface {
             portals: OnceCell::new(),
             is_open: Cell::new(false),
             objects: RefCell::default(),
-            missed: Missed::default(),
+            notes: Notes::default(),
             moved: Cell::default(),
             copied: RefCell::default(),
         }
@@ -117,12 +117,12 @@ impl Interface {
 
     /// Whether the card could not reach memory of the process.
     pub(crate) fn missed(&self) -> Option<Error> {
-        self.missed.borrow().clone().map(Error::Program)
+        self.notes.missed.borrow().clone().map(Error::Program)
     }
 
-    /// Where it is noted that a card could not reach memory of the process.
-    pub(crate) fn notes(&self) -> &Missed {
-        &self.missed
+    /// What is noted of the process's memory.
+    pub(crate) fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// Carries out a call: the number of its return code.
@@ -185,7 +185,7 @@ impl Interface {
             let portals = self.host.portals()?;
             let none = || Error::Program(format!("rank {} has no process", self.rank));
             let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
-            portals.add_process(Process { pid, rank: self.rank, missed: self.missed.clone(), wrote: None });
+            portals.add_process(Process { pid, rank: self.rank, notes: self.notes.clone() });
             let _ = self.portals.set(portals);
         }
         self.is_open.set(true);

@@ -2,7 +2,7 @@
 
 use crate::memory;
 use nicety::ProcessBytes;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 
@@ -12,18 +12,24 @@ pub(crate) type Missed = Rc<RefCell<Option<String>>>;
 /// Is told of a write to the process: address and bytes.
 pub(crate) type Wrote = Box<dyn Fn(u64, usize)>;
 
+/// What is noted of the memory of a process.
+#[derive(Clone, Default)]
+pub(crate) struct Notes {
+    pub(crate) missed: Missed,
+    pub(crate) wrote: Rc<OnceCell<Wrote>>,
+}
+
 /// A process, by its number.
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) rank: u32,
-    pub(crate) missed: Missed,
-    pub(crate) wrote: Option<Wrote>,
+    pub(crate) notes: Notes,
 }
 
 impl Process {
     fn note(&self, done: io::Result<()>, what: &str, address: u64, bytes: usize) {
         let Err(error) = done else { return };
-        self.missed.borrow_mut().get_or_insert_with(|| {
+        self.notes.missed.borrow_mut().get_or_insert_with(|| {
             format!(
                 "the card of rank {} {what} {bytes} bytes at {address:#x} of its process, which cannot be reached: {error}; \
                  memory of descriptors and entries has to be there until their operations have ended",
@@ -41,7 +47,7 @@ impl ProcessBytes for Process {
 
     fn write(&self, address: u64, from: &[u8]) {
         self.note(memory::write(self.pid, address, from), "writes", address, from.len());
-        if let Some(wrote) = &self.wrote {
+        if let Some(wrote) = self.notes.wrote.get() {
             wrote(address, from.len());
         }
     }

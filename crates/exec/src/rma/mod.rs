@@ -12,7 +12,7 @@ mod rdma;
 use crate::completions::Completions;
 use crate::memory;
 use crate::pages::Abilities;
-use crate::portals::{Missed, Process};
+use crate::portals::{Notes, Process};
 use crate::protocol::{Access, Completion, Kind, Operation, Reason, Registration, card, done, flag};
 use nicety::portals::Features;
 use nicety::{Error, Host};
@@ -68,7 +68,7 @@ struct Owner {
 pub(crate) struct Rma {
     host: Host,
     ended: Rc<Completions>,
-    missed: Missed,
+    notes: Notes,
     mechanism: OnceCell<Mechanism>,
 }
 
@@ -78,8 +78,8 @@ fn none() -> Error {
 }
 
 impl Rma {
-    pub(crate) fn new(host: &Host, ended: &Rc<Completions>, missed: &Missed) -> Rma {
-        Rma { host: host.clone(), ended: ended.clone(), missed: missed.clone(), mechanism: OnceCell::new() }
+    pub(crate) fn new(host: &Host, ended: &Rc<Completions>, notes: &Notes) -> Rma {
+        Rma { host: host.clone(), ended: ended.clone(), notes: notes.clone(), mechanism: OnceCell::new() }
     }
 
     /// The mechanism, at its first use.
@@ -114,12 +114,8 @@ impl Rma {
                 ended.change();
             }
         };
-        Process {
-            pid: owner.pid,
-            rank: self.host.rank(),
-            missed: self.missed.clone(),
-            wrote: Some(Box::new(wrote)),
-        }
+        let _ = self.notes.wrote.set(Box::new(wrote));
+        Process { pid: owner.pid, rank: self.host.rank(), notes: self.notes.clone() }
     }
 
     /// Registers memory: 0, or a negative error.

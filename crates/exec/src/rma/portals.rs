@@ -73,7 +73,8 @@ impl OnPortals {
         let memory =
             |options| Md { start: PROCESS_ADDRESSES, length: PROCESS_BYTES, options, eq: Some(eq), ct: None };
         let own = Rc::new(OnPortals {
-            tables: [limits.portal_table - 1, limits.portal_table - 2],
+            // The last one is for the library that executes collective operations of MPI on the card.
+            tables: [limits.portal_table - 2, limits.portal_table - 3],
             has_tables: Cell::new(false),
             whole: portals.md_bind(memory(MdOptions::EVENT_SEND_DISABLE))?,
             early: portals.md_bind(memory(MdOptions::empty()))?,

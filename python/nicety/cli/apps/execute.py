@@ -72,7 +72,7 @@ def _exec(
     if "goal" in report and (unreceived := report["goal"]["unreceived"]):
         note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
     if "goal" in report and (accesses := report["goal"]["accesses"]):
-        note(f"{report['goal']['file']}: {accesses} accesses to registered memory are left out; a schedule has messages alone")
+        note(f"{report['goal']['file']}: {accesses} accesses to registered memory are left out: it has messages alone")
     if report["status"]:
         raise typer.Exit(report["status"])
 
