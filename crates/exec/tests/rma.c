@@ -428,6 +428,23 @@ static void watched(void) {
     close_all(mr);
 }
 
+/* More accesses than a card has room for, without a look between them. */
+static void burst(void) {
+    open_all(0);
+    struct fid_mr *mr = register_memory(window, sizeof window, FI_REMOTE_READ | FI_REMOTE_WRITE, 9);
+    tell_all(place_of(mr, window));
+    uint64_t many = is_portals ? 3000 : 300, back = 0;
+    for (uint64_t i = 0; rank == 0 && i < many; i++)
+        CHECK(!ep->rma->inject(ep, &i, 8, 1, places[1].address + 8 * i, places[1].key));
+    if (rank == 0) {
+        CHECK(!counter->ops->wait(counter, many, -1));
+        CHECK(!ep->rma->read(ep, &back, 8, NULL, 1, places[1].address + 8 * (many - 1), places[1].key, NULL));
+        next();
+        CHECK(back == many - 1);
+    }
+    close_all(mr);
+}
+
 /* What a card offers, to programs of both ways to register memory. */
 static void offers(const char *card) {
     struct fi_provider *own = provider();
@@ -502,6 +519,8 @@ int main(int count, char **words) {
         counts();
     else if (!strcmp(what, "watched"))
         watched();
+    else if (!strcmp(what, "burst"))
+        burst();
     else
         CHECK(!"known");
     return 0;

@@ -11,11 +11,17 @@ fn program() -> &'static str {
 }
 
 fn runs(nic: &str, card: &str, what: &str, ranks: u32) -> Result<Report, Error> {
+    runs_with(nic, "", card, what, ranks)
+}
+
+/// With a change to the card.
+fn runs_with(nic: &str, change: &str, card: &str, what: &str, ranks: u32) -> Result<Report, Error> {
+    let changes: Vec<&str> = [change].into_iter().filter(|change| !change.is_empty()).collect();
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
     let program = program();
     let text = format!(
         r#"{{"program": ["{program}", "{what}", "{card}", "{ranks}"], "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
-            "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#
+            "folder": "{folder}", "to_stderr": true, "patience": 2000, "overrides": {changes:?}}}"#
     );
     run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
 }
@@ -71,6 +77,17 @@ fn counters_count_what_a_rank_does_and_what_others_do() {
 fn a_write_into_memory_that_is_looked_at_ends_the_wait_for_it() {
     for (nic, card) in [("spin-discrete", "portals"), ("apenet-v5", "rdma")] {
         ends(nic, card, "watched", 2);
+    }
+}
+
+#[test]
+fn accesses_wait_for_room_on_the_card() {
+    for (nic, change, card) in
+        [("spin-discrete", "limits.replies=4", "portals"), ("apenet-v5", "limits.gets=2", "rdma")]
+    {
+        let slow = runs_with(nic, change, card, "burst", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));
+        assert_eq!(slow.status, 0, "{nic}");
+        assert!(slow.max_finish_ns.ps > ends(nic, card, "burst", 2).max_finish_ns.ps, "{nic}: it waits");
     }
 }
 

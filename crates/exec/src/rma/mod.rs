@@ -23,6 +23,8 @@ use std::rc::Rc;
 
 /// The most parts of an access.
 const MOST_PARTS: u64 = 8;
+/// The fewest portal table entries: those of messages, of a program's own, two of regions, and that of offloaded collectives.
+const LEAST_TABLE: u32 = 5;
 /// FI_ENOKEY of libfabric.
 const NO_KEY: i64 = 266;
 
@@ -32,7 +34,7 @@ pub(crate) fn abilities(host: &Host) -> Abilities {
         let limits = portals.ni_limits();
         let (gets, atomics) =
             (limits.features.contains(Features::GET), limits.features.contains(Features::ATOMIC));
-        return match (gets, atomics) {
+        return match (gets && limits.portal_table >= LEAST_TABLE, atomics) {
             (false, _) => Abilities::default(),
             (true, false) => Abilities { card: card::RMA | card::EVENTS, ..Abilities::default() },
             (true, true) => Abilities {

@@ -15,6 +15,7 @@ use nicety::portals::{
     Md, MdHandle, MdOptions, Me, MeHandle, MeOptions, Operand, PutRequest, Request,
 };
 use nicety::{Buffer, Duration, Error, Host, NodeId, PROCESS_ADDRESSES, PROCESS_BYTES, Portals, Tasks};
+use nicety_kernel::Signal;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -57,7 +58,9 @@ pub(super) struct OnPortals {
     /// All memory of the process: with an event at the end, and one when it was read as well.
     whole: MdHandle,
     early: MdHandle,
+    /// The most accesses under way, and what is notified when one has ended.
     most: usize,
+    freed: Signal,
     numbers: Cell<u64>,
     pending: RefCell<BTreeMap<u64, Pending>>,
     regions: RefCell<BTreeMap<u64, Region>>,
@@ -84,6 +87,7 @@ impl OnPortals {
                 .min(limits.operations / 2)
                 .min(portals.card().spec().replies / owner.host.ranks())
                 .max(1) as usize,
+            freed: owner.host.signal(),
             numbers: Cell::new(0),
             pending: RefCell::default(),
             regions: RefCell::default(),
@@ -212,9 +216,7 @@ impl OnPortals {
 
     /// The number of an access that begins, once there is room for it.
     async fn begin(&self, access: Access, what: Ended, left: u32, staged: Vec<Staged>) -> u64 {
-        while self.pending() >= self.most {
-            self.portals.changed().wait().await;
-        }
+        self.freed.wait_until(|| self.pending() < self.most).await;
         let number = self.numbers.replace(self.numbers.get() + 1);
         let pending = Pending { access, what, left, fail: FailType::Ok, is_told: false, staged };
         self.pending.borrow_mut().insert(number, pending);
@@ -353,6 +355,7 @@ impl OnPortals {
             }
             pending.remove(&number).expect("just found")
         };
+        self.freed.notify_all();
         ended.staged.into_iter().for_each(|staged| self.give_back(staged));
         let failed = reason(ended.fail);
         if !ended.is_told || failed.is_some() {
