@@ -41,10 +41,11 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	layout(header{}, "nicety_header", "magic", "version", "ranks", "bell", "spins", "simulator", "measured", "clock_cost_ps", "epoch_ns",
-		"scale")
+		"scale", "look_cost_ps", "tag_bits")
 	layout(completion{}, "nicety_completion", "context", "flags", "error", "bytes", "address", "data", "tag", "source", "cut")
 	layout(slot{}, "nicety_slot", "turn", "pid", "now_ps", "spent_ps", "clock_reads", "call", "flags", "args", "result", "completions",
-		"ended", "completion", "posted", "taken")
+		"ended", "completion", "posted", "taken", "quiet_ps",
+		"looks_left", "looks")
 	number("NICETY_MAGIC", magic)
 	number("NICETY_VERSION", version)
 	number("NICETY_PAGE", page)

@@ -4,7 +4,7 @@ package nicety
 
 const (
 	magic       = 0x5845795465634e
-	version     = 2
+	version     = 3
 	page        = 4096
 	slotBytes   = 4 * page
 	anyValue    = ^uint64(0)
@@ -56,6 +56,8 @@ type header struct {
 	clockCostPs uint64
 	epochNs     uint64
 	scale       float64
+	lookCostPs  uint64
+	tagBits     uint32
 }
 
 type completion struct {
@@ -85,4 +87,7 @@ type slot struct {
 	completion  [completions]completion
 	posted      uint32
 	taken       uint32
+	quietPs     uint64
+	looksLeft   uint32
+	looks       uint32
 }

@@ -168,6 +168,14 @@ impl Processes {
         unsafe { libc::poll(&raw mut look, 1, 0) == 1 }
     }
 
+    /// Whether the process of a rank is stopped, as by SIGSTOP. One that a debugger holds is not.
+    pub(crate) fn is_stopped(&self, rank: u32, pages: &Pages) -> bool {
+        let Some(pid) = pages.process(rank) else { return false };
+        let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Behind the program's name, which may have brackets in it.
+        status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    }
+
     /// How the program ended, once all that was started has: the first failure, if there is one.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         let mut first = ExitStatus::from_raw(0);

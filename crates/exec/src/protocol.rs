@@ -4,7 +4,7 @@ use crate::portals::op;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 pub(crate) const PAGE: usize = 4096;
 /// Bytes of a rank.
 pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
@@ -21,6 +21,7 @@ pub(crate) mod turn {
     pub(crate) const CALL: u32 = 1;
     pub(crate) const OUTSIDE: u32 = 2;
     pub(crate) const ENDS: u32 = 3;
+    pub(crate) const SLEEP: u32 = 4;
 }
 
 pub(crate) mod flag {
@@ -61,12 +62,14 @@ pub(crate) struct Header {
     pub(crate) version: u32,
     pub(crate) ranks: u32,
     pub(crate) bell: AtomicU32,
-    pub(crate) spins: u32,
+    pub(crate) spins: AtomicU32,
     pub(crate) simulator: u32,
     pub(crate) measured: u32,
     pub(crate) clock_cost_ps: u64,
     pub(crate) epoch_ns: u64,
     pub(crate) scale: f64,
+    pub(crate) look_cost_ps: u64,
+    pub(crate) tag_bits: u32,
 }
 
 /// A call that waits in the ring.
@@ -95,6 +98,9 @@ pub(crate) struct Slot {
     pub(crate) completion: [std::cell::UnsafeCell<Completion>; MOST_COMPLETIONS],
     pub(crate) posted: AtomicU32,
     pub(crate) taken: AtomicU32,
+    pub(crate) quiet_ps: AtomicU64,
+    pub(crate) looks_left: AtomicU32,
+    pub(crate) looks: AtomicU32,
 }
 
 /// A message that a process sends.

@@ -20,7 +20,7 @@ from nicety.shared.checks import Place, one_of, whole
 from nicety.shared.files import check_place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import ExecOptions, ExecReport
+from nicety.shared.types import ExecOptions, ExecRank, ExecReport
 from nicety.show.columns import align, fixed
 from nicety.show.tables import Table
 
@@ -88,6 +88,10 @@ def run_processes(
     return cast(ExecReport, report)
 
 
+_PARTS = ("computing_ns", "sleeping_ns", "calling_ns", "looking_ns", "waiting_ns", "outside_ns")
+"""What the time of a process is made of."""
+
+
 def processes_table(report: ExecReport) -> Table:
     """What each process did, as a table."""
     rows = report["ranks"]
@@ -99,13 +103,16 @@ def processes_table(report: ExecReport) -> Table:
             ("sent_bytes", [row["sent_bytes"] for row in rows]),
             ("receives", [row["receives"] for row in rows]),
             ("calls", [row["calls"] for row in rows]),
+            *((part, [_part(row, part) for row in rows]) for part in _PARTS),
         ]
     )
 
 
-def processes_text(report: ExecReport) -> str:
-    """What each process did, aligned."""
+def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
+    """What each process did, aligned; and what it spent its time with."""
     of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
+    if report["ranks_per_node"] > 1:
+        of += f", {report['ranks_per_node']} ranks a node"
     head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {report['compute']}\n\n"
     titles = ["Rank", "finish (µs)", "sent", "bytes", "received", "calls"]
     rows = [
@@ -116,7 +123,22 @@ def processes_text(report: ExecReport) -> str:
         ]
         for row in report["ranks"]
     ]
-    return head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
+    text = head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
+    return text + "\n" + _breakdown(report) if breakdown else text
+
+
+def _part(row: ExecRank, part: str) -> float:
+    return cast(dict[str, float], row)[part]
+
+
+def _breakdown(report: ExecReport) -> str:
+    """What processes spent their time with; the parts add up to when each finished."""
+    titles = ["Rank", *(f"{part.removesuffix('_ns')} (µs)" for part in _PARTS), "finish (µs)"]
+    rows = [
+        [str(row["rank"]), *(fixed(_part(row, part) / 1000, 3) for part in (*_PARTS, "finish_ns"))]
+        for row in report["ranks"]
+    ]
+    return "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
 
 
 def _program(words: Sequence[str]) -> Path:
