@@ -3,9 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "process.c",
     "clock.c",
+    "shared.c",
     "start.c",
     "addresses.c",
     "completions.c",

@@ -90,4 +90,5 @@ type slot struct {
 	quietPs     uint64
 	looksLeft   uint32
 	looks       uint32
+	shared      [8][96]byte
 }

@@ -31,6 +31,8 @@
 #define NICETY_POSTS 64
 #define NICETY_POST_BYTES 64
 #define NICETY_MOST_COMPLETIONS 24
+#define NICETY_SHARED 8
+#define NICETY_SHARED_BYTES 96
 /* In place of a rank: any. */
 #define NICETY_ANY UINT64_MAX
 
@@ -117,6 +119,7 @@ struct nicety_slot {
     uint64_t quiet_ps; /* before this time nothing can come */
     uint32_t looks_left; /* looks that may be counted */
     uint32_t looks; /* those that the process has counted since the last reply */
+    char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed; the first byte is last */
 };
 
 _Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");

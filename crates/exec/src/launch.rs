@@ -212,6 +212,14 @@ impl Processes {
         }
     }
 
+    /// Removes the shared memory that processes have left which have ended badly: MPICH makes some for each.
+    pub(crate) fn clean(pages: &Pages) {
+        for name in (0..pages.ranks()).flat_map(|rank| pages.shared(rank)) {
+            // SAFETY: the name ends with a zero, and lives as long as the call.
+            unsafe { libc::shm_unlink(name.as_ptr()) };
+        }
+    }
+
     fn signal(&self, signal: i32) {
         for started in self.children.borrow().iter().filter(|started| started.status.is_none()) {
             // SAFETY: the call takes numbers alone; the group is the child's, which has not been waited for.

@@ -7,11 +7,12 @@ use crate::protocol::{
 };
 use nicety::Error;
 use std::cell::Cell;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How processes are timed, and what they may use.
@@ -211,6 +212,16 @@ impl Pages {
     /// The looks that a process has counted since its last reply.
     pub(crate) fn looks(&self, rank: u32) -> u32 {
         self.slot(rank).looks.load(Ordering::Relaxed)
+    }
+
+    /// Names of shared memory that a process has made and not removed.
+    pub(crate) fn shared(&self, rank: u32) -> Vec<CString> {
+        let name = |bytes: &[AtomicU8]| {
+            let bytes = bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0);
+            CString::new(bytes.collect::<Vec<u8>>()).expect("there is no zero before the first")
+        };
+        let names = self.slot(rank).shared.iter().map(|bytes| name(bytes));
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// A process whose call waits need not look for its reply.

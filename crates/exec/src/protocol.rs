@@ -1,7 +1,7 @@
 //! What a process and the simulator share, in Rust: the layout of `client/protocol.h`, which says what it means.
 
 use crate::portals::op;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
 pub(crate) const VERSION: u32 = 3;
@@ -13,6 +13,9 @@ pub(crate) const POSTS: u32 = 64;
 const POST_BYTES: usize = 64;
 pub(crate) const MOST_COMPLETIONS: usize = 24;
 pub(crate) const ANY: u64 = u64::MAX;
+/// Names of shared memory, and their bytes.
+const SHARED: usize = 8;
+const SHARED_BYTES: usize = 96;
 /// The most arguments of a call that is posted.
 pub(crate) const ARGS: usize = 14;
 
@@ -101,6 +104,7 @@ pub(crate) struct Slot {
     pub(crate) quiet_ps: AtomicU64,
     pub(crate) looks_left: AtomicU32,
     pub(crate) looks: AtomicU32,
+    pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
 }
 
 /// A message that a process sends.
@@ -204,6 +208,6 @@ const _: () = {
     assert!(
         size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16
     );
-    assert!(std::mem::offset_of!(Slot, posted) == 1656);
+    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1680);
     assert!(std::mem::offset_of!(Slot, args) == 40 && std::mem::offset_of!(Slot, completion) == 120);
 };

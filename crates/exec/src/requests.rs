@@ -279,14 +279,15 @@ pub fn run(
     let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
     let outcome = reached.into_iter().collect::<Result<(), Error>>().and(outcome);
     let status = match &outcome {
-        Ok(_) => turns.status()?,
-        Err(_) => {
-            turns.processes.stop(&turns.pages);
-            0
-        }
+        Ok(_) => turns.status(),
+        Err(_) => Ok(0),
     };
     turns.processes.stop(&turns.pages);
+    if outcome.is_err() || status != Ok(0) {
+        Processes::clean(&turns.pages);
+    }
     let run = outcome.map_err(|error| turns.explain(error))?;
+    let status = status?;
     if let Some(recorded) = recorded {
         recorded(run.recording);
     }
