@@ -79,10 +79,11 @@ test: setup ## all tests
 	$(PYTEST)
 
 .PHONY: bench
-bench: setup ## measure nicety itself: events, instructions and handlers a second, calls from Python, packets of traffic; and SimGrid beside it
+bench: setup ## measure nicety itself: events, instructions and handlers a second, calls from Python and of real programs, packets of traffic; and SimGrid beside it
 	$(CARGO) bench --workspace --locked
 	$(BIN)/python crates/python/benches/calls.py
 	$(BIN)/python crates/python/benches/handlers.py
+	$(BIN)/python crates/python/benches/processes.py
 	$(BIN)/python crates/python/benches/simgrid.py
 
 .PHONY: soak

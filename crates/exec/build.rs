@@ -3,9 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 16] = [
     "process.c",
     "clock.c",
+    "shared.c",
     "start.c",
     "addresses.c",
     "atomics.c",

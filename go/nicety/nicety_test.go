@@ -41,10 +41,11 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	layout(header{}, "nicety_header", "magic", "version", "ranks", "bell", "spins", "simulator", "measured", "clock_cost_ps", "epoch_ns",
-		"scale", "card", "atomic_bytes", "fetch_bytes", "reserved")
+		"scale", "look_cost_ps", "tag_bits", "card", "atomic_bytes", "fetch_bytes")
 	layout(completion{}, "nicety_completion", "context", "flags", "error", "bytes", "address", "data", "tag", "source", "cut")
 	layout(slot{}, "nicety_slot", "turn", "pid", "now_ps", "spent_ps", "clock_reads", "call", "flags", "args", "result", "completions",
-		"ended", "completion", "posted", "taken", "counts")
+		"ended", "completion", "posted", "taken", "quiet_ps",
+		"looks_left", "looks", "counts", "shared")
 	layout(counts{}, "nicety_counts", "done", "failed")
 	number("NICETY_MAGIC", magic)
 	number("NICETY_VERSION", version)

@@ -57,10 +57,11 @@ type header struct {
 	clockCostPs uint64
 	epochNs     uint64
 	scale       float64
+	lookCostPs  uint64
+	tagBits     uint32
 	card        uint32
 	atomicBytes uint32
 	fetchBytes  uint32
-	reserved    uint32
 }
 
 type completion struct {
@@ -90,7 +91,11 @@ type slot struct {
 	completion  [completions]completion
 	posted      uint32
 	taken       uint32
+	quietPs     uint64
+	looksLeft   uint32
+	looks       uint32
 	counts      counts
+	shared      [8][96]byte
 }
 
 type counts struct {

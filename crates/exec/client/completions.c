@@ -36,7 +36,7 @@ static size_t entry_bytes(int format) {
 /* The completions of a domain come in one sequence. A queue that is read takes its own; programs have one. */
 static int fetch(struct queue *queue, uint32_t call, uint64_t ps) {
     uint64_t args[] = {NICETY_MOST_COMPLETIONS, ps};
-    if (call == CALL_POLL && nicety_is_idle())
+    if (call == CALL_POLL && (nicety_is_idle() || nicety_look()))
         return 0;
     int64_t result = nicety_call(call, 0, args, 2);
     if (result < 0)

@@ -12,7 +12,7 @@ struct counter {
     uint64_t value, errors;
     /* Failures that it has been told of, of those that were counted. */
     uint64_t told;
-    /* The reply after which it was read last. */
+    /* The calls and looks behind which it was read last. */
     uint64_t looked;
 };
 
@@ -36,14 +36,15 @@ static void await(struct counter *counter, uint64_t wanted, uint64_t ps) {
     uint64_t args[] = {counter->kinds, wanted, failures(counter), ps};
     if (nicety_attached() && !nicety_is_idle() && !nicety_slot->ended)
         nicety_call(CALL_COUNT, 0, args, 4);
-    counter->looked = nicety_replies();
+    counter->looked = nicety_calls();
 }
 
-/* What the last reply said is what is so, since time stands still meanwhile. To read it once more lets time go on. */
+/* What the last reply said is what is so, since time stands still meanwhile, or nothing can come. To read it once more lets time go
+ * on. */
 static void look(struct counter *counter) {
-    if (counter->looked == nicety_replies())
+    if (counter->looked == nicety_calls() && !nicety_look())
         await(counter, counted(counter) + 1, 0);
-    counter->looked = nicety_replies();
+    counter->looked = nicety_calls();
 }
 
 static uint64_t counter_read(struct fid_cntr *cntr) {

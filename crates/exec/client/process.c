@@ -30,10 +30,11 @@ static _Thread_local int is_outside, has_communicated;
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 /* The CPU time of the calling thread when the last reply came. */
 static uint64_t cpu_ns;
+/* Calls and looks of all threads; of several that are made at once some may not count. */
+static uint64_t calls;
 /* The clock before the process takes part, and then what it was: a whole number of seconds, so that runs are alike however often
  * a clock was read before. */
 static _Atomic uint64_t early_ps;
-static uint64_t replies;
 /* Memory that is freed when its post is taken, by the place of the post. */
 static void *to_free[NICETY_POSTS];
 
@@ -46,9 +47,10 @@ static void futex_wake(_Atomic uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
+/* Whether the wait was in vain. */
+static int futex_wait(_Atomic uint32_t *word, uint32_t value) {
     static const struct timespec limit = {.tv_sec = 1};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0) && errno == ETIMEDOUT;
 }
 
 static uint64_t thread_cpu_ns(void) {
@@ -75,8 +77,20 @@ static int find_rank(uint32_t *rank) {
     return 0;
 }
 
+static int is_fork;
+
 static void begin_child(void) {
     own_pid = getpid();
+    is_fork = 1;
+}
+
+/* Why a process that does not take part is refused. */
+static int refuse(void) {
+    static int told;
+    if (is_fork && !told++)
+        fprintf(stderr, "nicety: process %d is a fork of rank %u; of a rank one process uses the network, which is not this one\n",
+                (int)own_pid, own_rank);
+    return -ENODEV;
 }
 
 /* NICETY_EXEC is the path of the shared pages. Launchers and other programs without a rank are left alone. */
@@ -158,34 +172,26 @@ static void ring(uint32_t turn) {
     futex_wake(&nicety_shared->bell);
 }
 
-uint64_t nicety_replies(void) {
-    return replies;
-}
-
 static int is_without_simulator(void) {
     return kill((pid_t)nicety_shared->simulator, 0) && errno == ESRCH;
 }
 
 static void wait_for_turn(void) {
     _Atomic uint32_t *turn = &nicety_slot->turn;
-    for (uint32_t looks = 0; looks < nicety_shared->spins; looks++) {
-        if (atomic_load_explicit(turn, memory_order_acquire) == TURN_RUN)
+    uint32_t now = TURN_CALL;
+    uint32_t most = atomic_load_explicit(&nicety_shared->spins, memory_order_relaxed);
+    for (uint32_t looks = 0; looks < most && now == TURN_CALL; looks++) {
+        now = atomic_load_explicit(turn, memory_order_acquire);
+        if (now == TURN_RUN)
             return;
 #if defined __x86_64__ || defined __i386__
         __builtin_ia32_pause();
 #endif
     }
-    while (atomic_load_explicit(turn, memory_order_acquire) != TURN_RUN) {
-        futex_wait(turn, TURN_CALL);
-        /* There will be no reply. */
-        if (is_without_simulator())
+    while ((now = atomic_load_explicit(turn, memory_order_acquire)) != TURN_RUN)
+        /* There may be no reply any more. */
+        if (futex_wait(turn, now) && is_without_simulator())
             _exit(1);
-    }
-}
-
-static void wait_for_reply(void) {
-    wait_for_turn();
-    replies++;
 }
 
 /* Counts the time that the calling thread has had a CPU since it was last asked for. */
@@ -198,13 +204,34 @@ static void measure(void) {
     cpu_ns = now;
 }
 
-static struct nicety_post *ring_of(void) {
-    return (struct nicety_post *)((char *)nicety_slot + NICETY_PAGE);
-}
-
 static uint32_t waiting_posts(void) {
     return atomic_load_explicit(&nicety_slot->posted, memory_order_relaxed) -
            atomic_load_explicit(&nicety_slot->taken, memory_order_acquire);
+}
+
+int nicety_look(void) {
+    if (!nicety_attached() || phase != NICETY_RUNS || !nicety_slot->looks_left)
+        return 0;
+    pthread_mutex_lock(&calling);
+    struct nicety_slot *own = nicety_slot;
+    int is_known = 0;
+    if (own->looks_left && !waiting_posts() && own->now_ps < own->quiet_ps) {
+        measure();
+        is_known = own->now_ps + own->spent_ps + (own->looks + 1) * nicety_shared->look_cost_ps < own->quiet_ps;
+    }
+    if (is_known)
+        own->looks_left--, own->looks++;
+    pthread_mutex_unlock(&calling);
+    calls += (uint64_t)is_known;
+    return is_known;
+}
+
+uint64_t nicety_calls(void) {
+    return calls;
+}
+
+static struct nicety_post *ring_of(void) {
+    return (struct nicety_post *)((char *)nicety_slot + NICETY_PAGE);
 }
 
 /* Has what is posted carried out. The caller has the lock. */
@@ -212,7 +239,7 @@ static void carry_out(void) {
     measure();
     nicety_slot->call = CALL_POSTED;
     ring(TURN_CALL);
-    wait_for_reply();
+    wait_for_turn();
     if (nicety_shared->measured)
         cpu_ns = thread_cpu_ns();
 }
@@ -232,6 +259,7 @@ static int leave(uint32_t how) {
 static int64_t call_now(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
     int error = errno;
     is_simulated = 1;
+    calls++;
     pthread_mutex_lock(&calling);
     measure();
     nicety_slot->call = call;
@@ -239,7 +267,7 @@ static int64_t call_now(uint32_t call, uint32_t flags, const uint64_t *args, uns
     for (unsigned i = 0; i < count; i++)
         nicety_slot->args[i] = args[i];
     ring(TURN_CALL);
-    wait_for_reply();
+    wait_for_turn();
     int64_t result = nicety_slot->result;
     if (nicety_shared->measured)
         cpu_ns = thread_cpu_ns();
@@ -262,7 +290,7 @@ static void go(void) {
 static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, size_t copied, void *memory) {
     if (!nicety_attached()) {
         free(memory);
-        return -ENODEV;
+        return refuse();
     }
     int error = errno;
     is_simulated = has_communicated = 1;
@@ -301,7 +329,7 @@ int nicety_post_freed(uint32_t call, uint32_t flags, const uint64_t *args, unsig
 
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
     if (!nicety_attached())
-        return -ENODEV;
+        return refuse();
     if (call != CALL_BACK && call != CALL_POSTED && call != CALL_END)
         has_communicated = 1;
     come();
@@ -365,7 +393,7 @@ uint64_t nicety_now_ps(void) {
     if (!nicety_attached())
         return early_ps;
     settle();
-    return early_ps + nicety_slot->now_ps + nicety_slot->spent_ps;
+    return early_ps + nicety_slot->now_ps + nicety_slot->spent_ps + nicety_slot->looks * nicety_shared->look_cost_ps;
 }
 
 uint64_t nicety_clock_ps(void) {

@@ -40,8 +40,11 @@ int nicety_attach(void);
 /* Makes a call and waits for its reply: the result, negative for an error. The arguments are those that protocol.h names. */
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count);
 
-/* How many replies there were, to any call. Time stands still from one to the next call. */
-uint64_t nicety_replies(void);
+/* Looks at the queue of completions without a call, where nothing can have come: whether that is so. */
+int nicety_look(void);
+
+/* How many calls and looks the process has made. */
+uint64_t nicety_calls(void);
 
 /* Posts a call that has no reply. Of its first argument, an address, so many bytes are copied, at most NICETY_POST_BYTES, and may be
  * written over then; the others have to stay as they are until the call has ended. 0, or an error. */

@@ -10,7 +10,12 @@
  * more behind that. The simulator carries them out, in their order and at their time, before the process's next call, or when it is
  * outside, and says by taken how many it has. Before a process reads a clock it has them carried out, by CALL_POSTED, since some take
  * time. A full ring is emptied in the same way. What the address of a post names stays as it is until it is taken; the place of a
- * post has room for a few bytes, which may be named as well. src/protocol.rs has the same layout. */
+ * post has room for a few bytes, which may be named as well.
+ *
+ * With a reply the simulator says until when nothing can come for the process, and how many looks at its queue cost what they cost. Where
+ * nothing is posted, a look that ends before that time finds nothing, so the process counts it, and makes no call.
+ *
+ * src/protocol.rs has the same layout. */
 
 #ifndef NICETY_PROTOCOL_H
 #define NICETY_PROTOCOL_H
@@ -26,11 +31,14 @@
 #define NICETY_POSTS 64
 #define NICETY_POST_BYTES 64
 #define NICETY_MOST_COMPLETIONS 24
+#define NICETY_SHARED 8
+#define NICETY_SHARED_BYTES 96
 /* In place of a rank: any. */
 #define NICETY_ANY UINT64_MAX
 
-/* The last is outside until all others end, too. */
-enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2, TURN_ENDS = 3 };
+/* TURN_ENDS is outside until all others end, too. The simulator makes TURN_SLEEP of TURN_CALL where the call waits and others run, so that
+ * the process stops looking for its reply and sleeps. */
+enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2, TURN_ENDS = 3, TURN_SLEEP = 4 };
 
 enum {
     CALL_SEND = 1, /* address, bytes, rank, tag, data, context */
@@ -110,15 +118,16 @@ struct nicety_header {
     uint32_t version;
     uint32_t ranks;
     _Atomic uint32_t bell;
-    uint32_t spins; /* looks at a turn before it is slept on */
+    _Atomic uint32_t spins; /* looks at a turn before it is slept on */
     uint32_t simulator; /* its process id */
     uint32_t measured; /* whether the time of CPUs counts */
     uint64_t clock_cost_ps;
     uint64_t epoch_ns; /* the real-time clock at time zero */
     double scale; /* of the time of CPUs */
+    uint64_t look_cost_ps; /* of a look at an empty queue */
+    uint32_t tag_bits; /* the bits of a tag that are the program's */
     uint32_t card; /* what it does */
     uint32_t atomic_bytes, fetch_bytes; /* the most of an atomic operation, and of one with a result */
-    uint32_t reserved;
 };
 
 /* What has ended, by kind. */
@@ -150,7 +159,11 @@ struct nicety_slot {
     struct nicety_completion completion[NICETY_MOST_COMPLETIONS];
     _Atomic uint32_t posted; /* posts that were written, modulo 2^32 */
     _Atomic uint32_t taken;  /* those of them that were carried out */
+    uint64_t quiet_ps; /* before this time nothing can come */
+    uint32_t looks_left; /* looks that may be counted */
+    uint32_t looks; /* those that the process has counted since the last reply */
     struct nicety_counts counts; /* when the last reply was given */
+    char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed; the first byte is last */
 };
 
 _Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");

@@ -22,9 +22,8 @@
 #define CAPS                                                                                                           \
     (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_LOCAL_COMM |            \
      FI_REMOTE_COMM)
-/* Bits of a tag that are the program's; the others tell kinds of messages apart. */
-#define TAG_BITS 61
-#define TAG_FORMAT ((1ull << TAG_BITS) - 1)
+/* Bits of a tag that are the program's; the others tell kinds of messages apart, and processes of a host. */
+#define TAG_FORMAT ((1ull << nicety_shared->tag_bits) - 1)
 #define RMA_CAPS (FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define ATOMIC_ORDER (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 /* As much as a command of a card carries with it. */

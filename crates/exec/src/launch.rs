@@ -181,6 +181,14 @@ impl Processes {
         unsafe { libc::poll(&raw mut look, 1, 0) == 1 }
     }
 
+    /// Whether the process of a rank is stopped, as by SIGSTOP. One that a debugger holds is not.
+    pub(crate) fn is_stopped(&self, rank: u32, pages: &Pages) -> bool {
+        let Some(pid) = pages.process(rank) else { return false };
+        let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Behind the program's name, which may have brackets in it.
+        status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    }
+
     /// How the program ended, once all that was started has: the first failure, if there is one.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         let mut first = ExitStatus::from_raw(0);
@@ -214,6 +222,14 @@ impl Processes {
         }
         for started in self.children.borrow_mut().iter_mut().filter(|started| started.status.is_none()) {
             let _ = started.child.wait();
+        }
+    }
+
+    /// Removes the shared memory that processes have left which have ended badly: MPICH makes some for each.
+    pub(crate) fn clean(pages: &Pages) {
+        for name in (0..pages.ranks()).flat_map(|rank| pages.shared(rank)) {
+            // SAFETY: the name ends with a zero, and lives as long as the call.
+            unsafe { libc::shm_unlink(name.as_ptr()) };
         }
     }
 

@@ -6,9 +6,11 @@
 //!
 //! - `protocol.rs`, `pages.rs`: what processes and the simulation share;
 //! - `memory.rs`: the memory of a process, where the bytes of messages are;
+//! - `places.rs`: which host a process is on, and how messages of several processes of a host are told apart;
 //! - `launch.rs`: how processes are started and end;
 //! - `installed.rs`: what programs with Portals are compiled with;
 //! - `cpu.rs`: where they run;
+//! - `spent.rs`: what processes spend their time with;
 //! - `turns.rs`: which of them runs, and when time goes on;
 //! - `rank.rs`: the calls of a process, carried out by a host and its card;
 //! - `completions.rs`: what has ended for a process;
@@ -33,6 +35,8 @@ mod memory;
 #[cfg(target_os = "linux")]
 mod pages;
 #[cfg(target_os = "linux")]
+mod places;
+#[cfg(target_os = "linux")]
 mod portals;
 #[cfg(target_os = "linux")]
 mod protocol;
@@ -42,6 +46,8 @@ mod rank;
 mod rma;
 #[cfg(target_os = "linux")]
 mod schedule;
+#[cfg(target_os = "linux")]
+mod spent;
 #[cfg(target_os = "linux")]
 mod turns;
 

@@ -19,7 +19,7 @@ pub(crate) const REASONS: [&str; 8] =
 /// Their handlers, in the library.
 const SOURCE: &str = "collectives.c";
 /// Where a rank's counts are in its page.
-pub(crate) const AT: usize = 2048;
+pub(crate) const AT: usize = 3072;
 /// The shortest items of packets: those of reductions are not cut.
 const ITEM_BYTES: u64 = 16;
 

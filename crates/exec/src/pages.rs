@@ -7,18 +7,40 @@ use crate::protocol::{
     Slot, VERSION, turn,
 };
 use nicety::Error;
+use std::cell::Cell;
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How processes are timed.
+/// How processes are timed, and what they may use.
 pub(crate) struct Timing {
     /// Whether the time of their CPUs counts, and by which factor.
     pub(crate) measured: Option<f64>,
     pub(crate) clock_cost_ps: u64,
+    /// Of a look at an empty queue.
+    pub(crate) look_cost_ps: u64,
+    /// Bits of tags that are the program's.
+    pub(crate) tag_bits: u32,
+}
+
+/// What a process is told when it runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reply<'r> {
+    pub(crate) now_ps: u64,
+    pub(crate) result: i64,
+    pub(crate) completions: &'r [Completion],
+    pub(crate) quiet: Quiet,
+}
+
+/// A time before which nothing can come for a process, and how many looks until then it may count itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Quiet {
+    pub(crate) until_ps: u64,
+    pub(crate) looks: u32,
 }
 
 /// What the card of all hosts does with registered memory of programs.
@@ -46,7 +68,7 @@ pub(crate) struct Pages {
     file: File,
     start: NonNull<u8>,
     ranks: u32,
-    spins: u32,
+    spins: Cell<u32>,
 }
 
 fn failed(what: &str) -> Error {
@@ -75,27 +97,29 @@ impl Pages {
         }
         let start = NonNull::new(start.cast::<u8>()).expect("the kernel maps nothing at address zero");
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let spins = if (ranks as usize) < cpus.max(2) { SPINS } else { 0 };
+        // The simulator looks on a CPU of its own; of the processes the one looks whose call is being carried out.
+        let spins = if cpus > 1 && ranks as usize <= cpus { SPINS } else { 0 };
         let header = Header {
             magic: MAGIC,
             version: VERSION,
             ranks,
             bell: AtomicU32::new(0),
-            spins,
+            spins: AtomicU32::new(spins),
             simulator: std::process::id(),
             measured: timing.measured.is_some().into(),
             clock_cost_ps: timing.clock_cost_ps,
             epoch_ns: EPOCH_NS,
             scale: timing.measured.unwrap_or(1.0),
+            look_cost_ps: timing.look_cost_ps,
+            tag_bits: timing.tag_bits,
             card: abilities.card,
             atomic_bytes: abilities.atomic_bytes,
             fetch_bytes: abilities.fetch_bytes,
-            reserved: 0,
         };
         // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are
         // valid.
         unsafe { start.cast::<Header>().write(header) };
-        Ok(Pages { file, start, ranks, spins })
+        Ok(Pages { file, start, ranks, spins: Cell::new(spins) })
     }
 
     /// The path under which processes of this user find it while the simulator runs.
@@ -140,7 +164,13 @@ impl Pages {
 
     /// Whether turns are waited for by looking, as there are CPUs for that.
     pub(crate) fn spins(&self) -> bool {
-        self.spins > 0
+        self.spins.get() > 0
+    }
+
+    /// Has turns waited for by looking, or asleep.
+    pub(crate) fn set_spins(&self, looks: bool) {
+        self.spins.set(if looks { SPINS } else { 0 });
+        self.header().spins.store(self.spins.get(), Ordering::Relaxed);
     }
 
     /// Whether all ranks have processes that take part.
@@ -203,11 +233,36 @@ impl Pages {
         set(failed, &counts.failed);
     }
 
+    /// The looks that a process has counted since its last reply.
+    pub(crate) fn looks(&self, rank: u32) -> u32 {
+        self.slot(rank).looks.load(Ordering::Relaxed)
+    }
+
+    /// Names of shared memory that a process has made and not removed.
+    pub(crate) fn shared(&self, rank: u32) -> Vec<CString> {
+        let name = |bytes: &[AtomicU8]| {
+            let bytes = bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0);
+            CString::new(bytes.collect::<Vec<u8>>()).expect("there is no zero before the first")
+        };
+        let names = self.slot(rank).shared.iter().map(|bytes| name(bytes));
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// A process whose call waits need not look for its reply.
+    pub(crate) fn send_to_sleep(&self, rank: u32) {
+        let turn = &self.slot(rank).turn;
+        let _ = turn.compare_exchange(turn::CALL, turn::SLEEP, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Replies to a call: the process runs on.
-    pub(crate) fn reply(&self, rank: u32, now_ps: u64, result: i64, completions: &[Completion]) {
+    pub(crate) fn reply(&self, rank: u32, reply: &Reply<'_>) {
         let slot = self.slot(rank);
+        let Reply { now_ps, result, completions, quiet } = *reply;
         slot.now_ps.store(now_ps, Ordering::Relaxed);
         slot.spent_ps.store(0, Ordering::Relaxed);
+        slot.looks.store(0, Ordering::Relaxed);
+        slot.quiet_ps.store(quiet.until_ps, Ordering::Relaxed);
+        slot.looks_left.store(quiet.looks, Ordering::Relaxed);
         slot.result.store(result as u64, Ordering::Relaxed);
         let count = completions.len().min(MOST_COMPLETIONS);
         slot.completions.store(count as u32, Ordering::Relaxed);
@@ -260,11 +315,11 @@ impl Pages {
         self.header().bell.load(Ordering::Acquire)
     }
 
-    /// Waits until a process rings again, or for some time.
-    pub(crate) fn wait(&self, rung: u32, limit: Duration) {
-        for _ in 0..self.spins {
+    /// Waits until a process rings again, or for some time. Whether it had to sleep.
+    pub(crate) fn wait(&self, rung: u32, limit: Duration) -> bool {
+        for _ in 0..self.spins.get() {
             if self.rung() != rung {
-                return;
+                return false;
             }
             std::hint::spin_loop();
         }
@@ -277,6 +332,7 @@ impl Pages {
             let bell = self.header().bell.as_ptr();
             libc::syscall(libc::SYS_futex, bell, libc::FUTEX_WAIT, rung, &raw const limit);
         }
+        true
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a process and the simulator share, in Rust: the layout of `client/protocol.h`, which says what it means.
 
 use crate::portals::op;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
 pub(crate) const VERSION: u32 = 3;
@@ -13,6 +13,9 @@ pub(crate) const POSTS: u32 = 64;
 const POST_BYTES: usize = 64;
 pub(crate) const MOST_COMPLETIONS: usize = 24;
 pub(crate) const ANY: u64 = u64::MAX;
+/// Names of shared memory, and their bytes.
+const SHARED: usize = 8;
+const SHARED_BYTES: usize = 96;
 /// The most arguments of a call that is posted.
 pub(crate) const ARGS: usize = 14;
 
@@ -21,6 +24,7 @@ pub(crate) mod turn {
     pub(crate) const CALL: u32 = 1;
     pub(crate) const OUTSIDE: u32 = 2;
     pub(crate) const ENDS: u32 = 3;
+    pub(crate) const SLEEP: u32 = 4;
 }
 
 pub(crate) mod flag {
@@ -112,16 +116,17 @@ pub(crate) struct Header {
     pub(crate) version: u32,
     pub(crate) ranks: u32,
     pub(crate) bell: AtomicU32,
-    pub(crate) spins: u32,
+    pub(crate) spins: AtomicU32,
     pub(crate) simulator: u32,
     pub(crate) measured: u32,
     pub(crate) clock_cost_ps: u64,
     pub(crate) epoch_ns: u64,
     pub(crate) scale: f64,
+    pub(crate) look_cost_ps: u64,
+    pub(crate) tag_bits: u32,
     pub(crate) card: u32,
     pub(crate) atomic_bytes: u32,
     pub(crate) fetch_bytes: u32,
-    pub(crate) reserved: u32,
 }
 
 /// A call that waits in the ring.
@@ -150,7 +155,11 @@ pub(crate) struct Slot {
     pub(crate) completion: [std::cell::UnsafeCell<Completion>; MOST_COMPLETIONS],
     pub(crate) posted: AtomicU32,
     pub(crate) taken: AtomicU32,
+    pub(crate) quiet_ps: AtomicU64,
+    pub(crate) looks_left: AtomicU32,
+    pub(crate) looks: AtomicU32,
     pub(crate) counts: [[AtomicU64; KINDS]; 2],
+    pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
 }
 
 /// A message that a process sends.
@@ -324,10 +333,10 @@ impl Call {
 const _: () = {
     assert!(size_of::<Completion>() == 64 && size_of::<Header>() <= PAGE && size_of::<Slot>() <= PAGE);
     assert!(std::mem::offset_of!(Header, bell) == 16 && std::mem::offset_of!(Header, scale) == 48);
-    assert!(std::mem::offset_of!(Header, card) == 56 && std::mem::offset_of!(Slot, counts) == 1664);
+    assert!(std::mem::offset_of!(Header, card) == 68 && std::mem::offset_of!(Slot, counts) == 1680);
     assert!(
         size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16
     );
-    assert!(std::mem::offset_of!(Slot, posted) == 1656);
+    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1776);
     assert!(std::mem::offset_of!(Slot, args) == 40 && std::mem::offset_of!(Slot, completion) == 120);
 };

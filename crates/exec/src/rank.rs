@@ -3,11 +3,13 @@
 use crate::channels::Goroutines;
 use crate::completions::Completions;
 use crate::memory;
-use crate::pages::rank_or_any;
+use crate::pages::{Quiet, Reply, rank_or_any};
+use crate::places::{Places, TAG_BITS};
 use crate::portals::{self, Interface, op};
 use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send, done, flag};
 use crate::rma::Rma;
 use crate::schedule::Log;
+use crate::spent::{Part, Spent};
 use crate::turns::{Next, Turns};
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tags, Tasks, Time};
 use nicety_kernel::Either;
@@ -15,11 +17,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Bits of a message's tag beside the program's.
-const TAG: u64 = (1 << 61) - 1;
-/// The first bytes are for the receiver's completion.
-const HAS_DATA: u64 = 1 << 61;
-const UNTAGGED: u64 = 1 << 62;
+/// Bits of a message's tag beside those of its program and its processes. The first bytes are for the receiver's completion.
+const HAS_DATA: u64 = 1 << TAG_BITS;
+const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
 /// Bytes of that.
 const DATA_BYTES: u64 = 4;
 /// Polls that cost what they cost; after so many in vain, the next one returns when something comes.
@@ -33,6 +33,7 @@ const LONGEST_OF_MANY: u64 = 64 << 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) finish: Time,
+    pub(crate) spent: Spent,
     pub(crate) sends: u64,
     pub(crate) bytes: u64,
     pub(crate) receives: u64,
@@ -43,6 +44,7 @@ pub(crate) struct Program {
     host: Host,
     turns: Rc<Turns>,
     rank: u32,
+    places: Places,
     poll: Duration,
     tasks: Tasks,
     /// Buffers of the host by the logarithm of their size, to be used again.
@@ -87,8 +89,11 @@ struct Course {
     /// The part of what the process has spent since its last reply that has been looked at, and what of all is still to be charged.
     charged_ps: u64,
     owed_ps: u64,
-    /// Since when it has only waited for the end of all others.
-    ends: Option<Time>,
+    /// The same of the looks that it has counted itself.
+    charged_looks: u32,
+    owed_looks: u32,
+    /// Since when it has only waited for the end of all others, and what it had spent until then.
+    ends: Option<(Time, Spent)>,
 }
 
 /// A call that there is not, or that is not posted.
@@ -98,15 +103,30 @@ fn written_over(call: Call) -> Error {
     ))
 }
 
+/// Several processes of a host have called what the card has once.
+fn shared(call: Call) -> Error {
+    let what = if matches!(call, Call::Portals(_)) { "a Portals interface" } else { "channels" };
+    Error::Input(format!(
+        "{what}: a host has it for one process; run one on each host, without ranks_per_node, or use MPI or libfabric"
+    ))
+}
+
 impl Program {
-    pub(crate) fn new(host: &Host, turns: &Rc<Turns>, poll: Duration, log: Option<Rc<Log>>) -> Rc<Program> {
-        turns.add(host);
-        let ended = Completions::new(host.rank(), turns, log);
+    /// The program of the next rank, which is on this host.
+    pub(crate) fn new(
+        host: &Host,
+        (turns, places): (&Rc<Turns>, Places),
+        poll: Duration,
+        log: Option<Rc<Log>>,
+    ) -> Rc<Program> {
+        let rank = turns.add(host);
+        let ended = Completions::new(rank, turns, log);
         let portals = Interface::new(host, turns, poll, POLLS);
         Rc::new(Program {
             host: host.clone(),
             turns: turns.clone(),
-            rank: host.rank(),
+            rank,
+            places,
             poll,
             tasks: Tasks::new(host),
             free: RefCell::default(),
@@ -138,24 +158,33 @@ impl Program {
     /// The run is over: a process that has waited for that ends. An error where the card could not reach its memory.
     pub(crate) fn over(&self) -> Result<(), Error> {
         if self.waits_for_end.take() {
-            self.turns.reply(self.rank, self.host.now().ps(), 0, &[]);
+            self.turns.reply(self.rank, &Reply { now_ps: self.host.now().ps(), ..Reply::default() });
         }
         self.portals.missed().map_or(Ok(()), Err)
     }
 
     /// Runs until the process closes the network.
     pub(crate) async fn run(self: Rc<Self>) -> Result<(), Error> {
+        self.host.match_in_library()?;
         let mut course = Course::default();
         let ended = self.clone().serve(&mut course).await;
         self.turns.ended(self.rank);
-        self.counts.borrow_mut().finish = course.ends.unwrap_or(self.host.now());
+        self.turns.lap(self.rank, Part::Calls);
+        let mut counts = self.counts.borrow_mut();
+        (counts.finish, counts.spent) = course.ends.unwrap_or_else(|| self.now());
         ended
+    }
+
+    /// The time, and what the process has spent it with.
+    fn now(&self) -> (Time, Spent) {
+        (self.host.now(), self.turns.spent(self.rank))
     }
 
     async fn serve(self: Rc<Self>, course: &mut Course) -> Result<(), Error> {
         self.turns.back(self.rank).await?;
         loop {
             let next = self.turns.next(self.rank)?;
+            self.note_looks(course);
             while let Some((call, spent)) = self.turns.post(self.rank)? {
                 if !call.is_post() {
                     return Err(written_over(call));
@@ -166,7 +195,7 @@ impl Program {
             let (call, spent) = match next {
                 Next::Call(call, spent) => (call, spent),
                 Next::Outside { ends } => {
-                    course.ends = course.ends.or(ends.then(|| self.host.now()));
+                    course.ends = course.ends.or_else(|| ends.then(|| self.now()));
                     self.turns.back(self.rank).await?;
                     continue;
                 }
@@ -180,13 +209,32 @@ impl Program {
             if let Call::Channels(op) = call {
                 return self.goroutines.clone().serve(op).await;
             }
-            course.charged_ps = 0;
+            (course.charged_ps, course.charged_looks) = (0, 0);
+            let now_ps = self.host.now().ps() + course.owed_ps;
             self.ended.tell();
-            self.turns.reply(self.rank, self.host.now().ps() + course.owed_ps, result, &completions);
+            let quiet = self.quiet(course);
+            self.turns.reply(self.rank, &Reply { now_ps, result, completions: &completions, quiet });
             if call == Call::End {
                 return Ok(());
             }
         }
+    }
+
+    /// Notes the looks that the process has counted itself since its last reply.
+    fn note_looks(&self, course: &mut Course) {
+        let looks = self.turns.pages.looks(self.rank);
+        let more = looks.saturating_sub(std::mem::replace(&mut course.charged_looks, looks)).min(POLLS);
+        course.owed_looks += more;
+        course.polls = course.polls.saturating_add(more);
+        self.counts.borrow_mut().calls += u64::from(more);
+    }
+
+    /// The looks that a process may count itself: they find nothing.
+    fn quiet(&self, course: &Course) -> Quiet {
+        if self.ended.is_woken() || !self.turns.have_started() || course.owed_ps > 0 {
+            return Quiet::default();
+        }
+        Quiet { until_ps: self.host.quiet_until().ps(), looks: POLLS.saturating_sub(course.polls) }
     }
 
     /// Carries out a call, before which the process has spent so much on its own since its last reply: the result, and completions.
@@ -216,10 +264,16 @@ impl Program {
         for receive in course.early.drain(..) {
             self.post_receive(receive).await?;
         }
+        let looks = std::mem::take(&mut course.owed_looks);
+        if looks > 0 {
+            self.host.compute(self.poll * u64::from(looks)).await;
+            self.turns.lap(self.rank, Part::Looks);
+        }
         let owed = std::mem::take(&mut course.owed_ps);
         if owed > 0 {
             self.ended.logged(|log| log.computes(self.rank, owed));
             self.host.compute(Duration::from_ps(owed)).await;
+            self.turns.lap(self.rank, Part::Computes);
         }
         if !call.is_look() {
             course.polls = 0;
@@ -236,6 +290,7 @@ impl Program {
             }
             Call::Wait { most, ps } => {
                 self.wait(ps, || self.ended.is_woken()).await;
+                self.turns.lap(self.rank, Part::Waits);
                 completions = self.ended.take(most);
                 0
             }
@@ -251,6 +306,7 @@ impl Program {
                     }
                     _ => self.wait(ps, has).await,
                 }
+                self.turns.lap(self.rank, if ps == 0 { Part::Looks } else { Part::Waits });
                 0
             }
             Call::Write(access) => {
@@ -275,14 +331,17 @@ impl Program {
             Call::Sleep { ps } => {
                 self.ended.logged(|log| log.computes(self.rank, ps));
                 self.host.pause(Duration::from_ps(ps)).await;
+                self.turns.lap(self.rank, Part::Sleeps);
                 0
             }
+            Call::Portals(_) | Call::Channels(_) if self.places.are_shared() => return Err(shared(call)),
             Call::Portals(op::CT_AWAIT) => self.await_count().await?,
             Call::Portals(op) => self.portals.call(op).await?,
             // The first call of a process that has goroutines, which have their own course.
             Call::Channels(_) | Call::Back | Call::Posted | Call::End => 0,
             Call::Unknown(_) => return Err(written_over(call)),
         };
+        self.turns.lap(self.rank, Part::Calls);
         match self.ended.failure() {
             Some(error) => Err(error),
             None => Ok((result, completions)),
@@ -292,6 +351,7 @@ impl Program {
     /// A look for something: after many in vain the next one lasts until it finds something, or nothing else is left to happen.
     async fn looks(&self, course: &mut Course, finds: impl Fn() -> bool) {
         self.host.compute(self.poll).await;
+        self.turns.lap(self.rank, Part::Looks);
         if !finds() && course.polls >= POLLS {
             self.turns.polls(self.rank, || self.waiting(), &finds).await;
         }
@@ -355,7 +415,7 @@ impl Program {
         F: Future<Output = Result<(), Error>> + 'static,
     {
         let own = self.clone();
-        self.tasks.start(&self.host, 0, self.host.path(), |host| {
+        self.tasks.start(&self.host, self.host.thread(), self.host.path(), |host| {
             let task = task(host);
             async move {
                 if let Err(error) = task.await {
@@ -401,21 +461,22 @@ impl Program {
         if !bytes.is_empty() {
             part.write(0, &bytes);
         }
-        let mut tag = send.tag & TAG;
+        let to = send.to as u32;
+        let mut tag = self.places.between(self.rank, to, send.tag);
         tag |= if head > 0 { HAS_DATA } else { 0 };
         tag |= if send.flags & flag::UNTAGGED != 0 { UNTAGGED } else { 0 };
         if head > 0 {
-            self.turns.sent((self.rank, send.to as u32, tag), send.data as u32);
+            self.turns.sent((self.rank, to, tag), send.data as u32);
         }
         {
             let mut counts = self.counts.borrow_mut();
             counts.sends += 1;
             counts.bytes += send.bytes;
         }
-        let op = self.ended.logged(|log| log.sends((self.rank, send.to as u32), tag, bytes.len() as u64));
+        let op = self.ended.logged(|log| log.sends((self.rank, to), tag, bytes.len() as u64));
         let own = self.clone();
         self.start(|host| async move {
-            host.send(&part, send.to as u32, tag).await?;
+            host.send(&part, own.places.host(to), tag).await?;
             own.give_back(buffer);
             own.ended.count(Kind::Send, true);
             if send.flags & flag::COMPLETION != 0 && send.flags & flag::INJECT == 0 {
@@ -434,20 +495,30 @@ impl Program {
         Ok(0)
     }
 
-    /// The tags that a receive takes.
-    fn tags(receive: &Receive) -> Tags {
-        match receive.flags & flag::UNTAGGED {
-            0 => Tags { bits: receive.tag & TAG, ignore: receive.ignore & TAG | HAS_DATA },
+    /// The host and the tags of the messages that a receive takes.
+    fn wanted(&self, receive: &Receive) -> (Option<u32>, Tags) {
+        let from = rank_or_any(receive.from);
+        let tags = match receive.flags & flag::UNTAGGED {
+            0 => Tags {
+                bits: self.places.own(receive.tag),
+                ignore: self.places.own(receive.ignore) | HAS_DATA,
+            },
             _ => Tags { bits: UNTAGGED, ignore: HAS_DATA },
-        }
+        };
+        (from.map(|rank| self.places.host(rank)), self.places.wanted(from, self.rank, tags))
+    }
+
+    /// A message, whose source is a rank.
+    const fn of_rank(&self, received: Received) -> Received {
+        Received { source: self.places.source(received.source, received.tag), ..received }
     }
 
     /// Posts a receive of so many bytes, on the host.
     async fn post(&self, host: &Host, receive: &Receive, room: u64) -> Result<(Buffer, PendingRecv), Error> {
         let buffer = self.buffer(room + DATA_BYTES)?;
         let part = buffer.slice(0, room + DATA_BYTES)?;
-        let pending =
-            host.post_recv_matching(&part, rank_or_any(receive.from), Program::tags(receive)).await?;
+        let (from, tags) = self.wanted(receive);
+        let pending = host.post_recv_matching(&part, from, tags).await?;
         Ok((buffer, pending))
     }
 
@@ -482,7 +553,7 @@ impl Program {
             bytes,
             address,
             data,
-            tag: received.tag & TAG,
+            tag: self.places.own(received.tag),
             source: received.source.into(),
             cut: sent - bytes,
         })
@@ -518,7 +589,7 @@ impl Program {
 
     /// Waits for the message of a receive, which is this operation of the schedule.
     async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
-        let received = host.arrived(pending).await?;
+        let received = self.of_rank(host.arrived(pending).await?);
         if let Some(op) = op {
             self.ended
                 .logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
@@ -531,8 +602,8 @@ impl Program {
 
     /// Looks for an early message, which is there as before, claimed for who has looked, or gone.
     async fn peek(self: &Rc<Self>, peek: Receive) -> Result<i64, Error> {
-        let found = self.host.probe(rank_or_any(peek.from), Program::tags(&peek)).await?;
-        let Some(found) = found else {
+        let (from, tags) = self.wanted(&peek);
+        let Some(found) = self.host.probe(from, tags).await?.map(|found| self.of_rank(found)) else {
             let none = Completion {
                 context: peek.context,
                 flags: done::RECV,
@@ -549,7 +620,7 @@ impl Program {
             context: peek.context,
             flags: done::RECV,
             bytes: found.length - head.min(found.length),
-            tag: found.tag & TAG,
+            tag: self.places.own(found.tag),
             source: found.source.into(),
             ..Completion::default()
         };

@@ -34,6 +34,10 @@ pub struct Request {
     #[serde(default = "one")]
     #[schemars(extend("format" = "derived"))]
     pub ranks: u32,
+    /// How many processes are on each host: they share its card, its bus and its CPUs.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 8), extend("metavar" = "K"))]
+    pub ranks_per_node: u32,
     /// The card of all hosts, by name or spec file.
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub nic: String,
@@ -118,6 +122,8 @@ pub struct Report {
     pub manifest: Manifest,
     /// What the time of a process's CPU cost.
     pub compute: String,
+    /// How many processes were on each host.
+    pub ranks_per_node: u32,
     /// The status that the program, or what started it, ended with: of several the first that is not 0.
     pub status: i32,
     /// The processes, by rank.
@@ -162,6 +168,18 @@ pub struct Rank {
     pub receives: u64,
     /// Its calls of the network, polls included.
     pub calls: u64,
+    /// Of the time until it closed the network, that between its calls: what was measured, and what clocks cost.
+    pub computing_ns: Ns,
+    /// That for which it slept.
+    pub sleeping_ns: Ns,
+    /// That of its calls, but for looks at queues and waits.
+    pub calling_ns: Ns,
+    /// That of looks at queues.
+    pub looking_ns: Ns,
+    /// That for which it waited for what the network brings.
+    pub waiting_ns: Ns,
+    /// That for which it waited for something that is not simulated.
+    pub outside_ns: Ns,
     /// What it did of what was to be offloaded, if anything was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<RankOffload>,
@@ -217,7 +235,9 @@ pub fn run(
     use crate::launch::{Processes, Program};
     use crate::offload::Offload;
     use crate::pages::{Pages, Timing};
+    use crate::places::Places;
     use crate::schedule::Log;
+    use crate::spent::Part;
     use crate::turns::Turns;
     use std::rc::Rc;
 
@@ -227,26 +247,32 @@ pub fn run(
             request.ranks
         )));
     }
-    let timing =
-        Timing { measured: request.scale()?, clock_cost_ps: time("clock_cost", &request.clock_cost)?.ps() };
+    let places = Places::new(request.ranks, request.ranks_per_node)?;
     let poll = time("poll_cost", &request.poll_cost)?;
     if poll.is_zero() {
         return Err(Error::Input(
             "poll_cost: a look takes time, or time never goes on; give 1ps or more".to_owned(),
         ));
     }
+    let timing = Timing {
+        measured: request.scale()?,
+        clock_cost_ps: time("clock_cost", &request.clock_cost)?.ps(),
+        look_cost_ps: poll.ps(),
+        tag_bits: places.tag_bits(),
+    };
     let named = [request.nic.clone()];
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (nic, card) = &loaded[0];
     let offload = Offload::of(request, (nic, card))?;
-    let mut config = request.cards.config(request.ranks, (nic, card), environment)?;
+    let mut config = request.cards.config(places.hosts(request.ranks), (nic, card), environment)?;
     config.breakdown = false;
     if recorded.is_some() {
         config.recording = Level::Everything;
     }
     let manifest = request.cards.manifest(&loaded, config.topology, &[]);
     let mut cluster = nicety::Cluster::new(config)?;
-    let pages = Pages::new(request.ranks, &timing, crate::rma::abilities(cluster.host(0)))?;
+    let pages =
+        Pages::new(request.ranks, &timing, crate::rma::abilities(cluster.host(0), places.are_shared()))?;
     let program = Program {
         launcher: request.launcher,
         mpiexec: &request.mpiexec,
@@ -260,10 +286,13 @@ pub fn run(
     let turns = Rc::new(Turns::new(pages, processes, request.patience, environment.interrupt.clone()));
     let programs: Vec<_> = (0..request.ranks)
         .map(|rank| {
-            let program = crate::rank::Program::new(cluster.host(rank), &turns, poll, log.clone());
-            let running = program.clone();
-            cluster.program(rank, move |_| running.run());
-            program
+            let mut made = None;
+            cluster.process(places.host(rank), &format!("rank {rank}"), |host| {
+                let program = crate::rank::Program::new(&host, (&turns, places), poll, log.clone());
+                made = Some(program.clone());
+                program.run()
+            });
+            made.expect("all hosts run here")
         })
         .collect();
     let outcome = cluster.run_with(&mut || turns.idle());
@@ -271,14 +300,15 @@ pub fn run(
     let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
     let outcome = reached.into_iter().collect::<Result<(), Error>>().and(outcome);
     let status = match &outcome {
-        Ok(_) => turns.status()?,
-        Err(_) => {
-            turns.processes.stop(&turns.pages);
-            0
-        }
+        Ok(_) => turns.status(),
+        Err(_) => Ok(0),
     };
     turns.processes.stop(&turns.pages);
+    if outcome.is_err() || status != Ok(0) {
+        Processes::clean(&turns.pages);
+    }
     let run = outcome.map_err(|error| turns.explain(error))?;
+    let status = status?;
     if let Some(recorded) = recorded {
         recorded(run.recording);
     }
@@ -289,12 +319,14 @@ pub fn run(
     let counts: Vec<_> = programs.iter().map(|program| program.counts()).collect();
     let offloaded: Vec<_> = (0..request.ranks).map(|rank| turns.pages.offload(rank)).collect();
     let finish_ps = |finish: nicety::Time| Ns { ps: finish.ps() };
+    let part = |own: &crate::rank::Counts, part| Ns { ps: own.spent.of(part).ps() };
     Ok(Report {
         version: VERSION,
         program: request.program.clone(),
         nic: nic.clone(),
         manifest,
         compute: request.compute.clone(),
+        ranks_per_node: request.ranks_per_node,
         status,
         max_finish_ns: finish_ps(counts.iter().map(|own| own.finish).max().unwrap_or_default()),
         ranks: (0..)
@@ -306,6 +338,12 @@ pub fn run(
                 sent_bytes: own.bytes,
                 receives: own.receives,
                 calls: own.calls,
+                computing_ns: part(own, Part::Computes),
+                sleeping_ns: part(own, Part::Sleeps),
+                calling_ns: part(own, Part::Calls),
+                looking_ns: part(own, Part::Looks),
+                waiting_ns: part(own, Part::Waits),
+                outside_ns: part(own, Part::Outside),
                 offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
             })
             .collect(),

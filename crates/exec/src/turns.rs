@@ -4,10 +4,11 @@
 //! A process that is *outside*, because it starts, ends, or waits for something that is not simulated, does not hold up the
 //! others; it comes back at an instant at which nothing else is left to happen, so that runs of one seed are alike.
 
-use crate::cpu::Together;
+use crate::cpu::{Looking, Together};
 use crate::launch::Processes;
-use crate::pages::Pages;
-use crate::protocol::{Call, Completion, turn};
+use crate::pages::{Pages, Reply};
+use crate::protocol::{Call, turn};
+use crate::spent::{Part, Spent};
 use nicety::{Error, Host};
 use nicety_kernel::{Either, Signal, describe};
 use std::cell::{Cell, RefCell};
@@ -23,6 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// communicate first.
 const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_FIRST: Duration = Duration::from_secs(1);
+/// How long a process may be stopped.
+const STOPPED: Duration = Duration::from_secs(5);
 /// How long processes have to take part.
 const START: Duration = Duration::from_secs(120);
 
@@ -41,12 +44,16 @@ enum State {
 }
 
 struct Rank {
+    host: Host,
+    spent: Cell<Spent>,
     state: Cell<State>,
     /// Something has changed for it.
     signal: Signal,
     /// Its poll has nothing to wait for any more.
     released: Cell<bool>,
     clock_reads: Cell<u64>,
+    /// When it was last seen whether it is stopped, and since when it is.
+    stopped: Cell<(Option<Instant>, Option<Instant>)>,
 }
 
 /// What a process does next.
@@ -62,6 +69,9 @@ pub(crate) struct Turns {
     pub(crate) processes: Processes,
     ranks: RefCell<Vec<Rank>>,
     together: Together,
+    looking: Looking,
+    /// The process that has called last, and looks for its reply.
+    called: Cell<Option<u32>>,
     /// The data of messages with some that no receive has brought yet, by sender, receiver and tag, in their order: a card that tells of an
     /// early message tells of its header, and this is in front of its bytes.
     data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<u32>>>,
@@ -81,11 +91,14 @@ impl Turns {
         interrupt: Option<Arc<AtomicBool>>,
     ) -> Turns {
         let together = Together::new(pages.ranks(), !pages.spins());
+        let looking = Looking::new(pages.spins());
         Turns {
             pages,
             together,
+            looking,
             processes,
             ranks: RefCell::default(),
+            called: Cell::new(None),
             data: RefCell::default(),
             in_vain: Cell::new(0),
             patience,
@@ -94,18 +107,37 @@ impl Turns {
         }
     }
 
-    /// Adds the next rank.
-    pub(crate) fn add(&self, host: &Host) {
-        self.ranks.borrow_mut().push(Rank {
+    /// Adds the next rank, and returns its number.
+    pub(crate) fn add(&self, host: &Host) -> u32 {
+        let mut ranks = self.ranks.borrow_mut();
+        ranks.push(Rank {
+            host: host.clone(),
+            spent: Cell::default(),
             state: Cell::new(State::Outside),
             signal: host.signal(),
             released: Cell::new(false),
             clock_reads: Cell::new(0),
+            stopped: Cell::default(),
         });
+        ranks.len() as u32 - 1
     }
 
     fn with<T>(&self, rank: u32, look: impl FnOnce(&Rank) -> T) -> T {
         look(&self.ranks.borrow()[rank as usize])
+    }
+
+    /// What a process has done since the last time that this was told.
+    pub(crate) fn lap(&self, rank: u32, part: Part) {
+        self.with(rank, |own| {
+            let mut spent = own.spent.get();
+            spent.lap(part, own.host.now());
+            own.spent.set(spent);
+        });
+    }
+
+    /// What a process has spent its time with.
+    pub(crate) fn spent(&self, rank: u32) -> Spent {
+        self.with(rank, |own| own.spent.get())
     }
 
     fn is_interrupted(&self) -> bool {
@@ -118,6 +150,7 @@ impl Turns {
             let rung = self.pages.rung();
             match self.pages.turn(rank) {
                 turn::CALL => {
+                    self.called.set(self.pages.spins().then_some(rank));
                     let (call, spent) = self.pages.call(rank);
                     if !call.is_look() {
                         self.in_vain.set(0);
@@ -128,7 +161,11 @@ impl Turns {
                 turn::ENDS => return Ok(Next::Outside { ends: true }),
                 _ => {
                     let since = Instant::now();
-                    self.pages.wait(rung, LOOK_EVERY);
+                    let slept = self.pages.wait(rung, LOOK_EVERY);
+                    if let Some(looks) = self.looking.waited(slept) {
+                        self.pages.set_spins(looks);
+                        self.together.want(!looks);
+                    }
                     if since.elapsed() >= LOOK_EVERY {
                         self.look_after(rank)?;
                     }
@@ -154,18 +191,38 @@ impl Turns {
         if self.processes.is_gone(rank, &self.pages) {
             return Err(died(rank));
         }
+        if self.is_stopped(rank) {
+            return Err(stopped(rank));
+        }
         if let Some(pid) = self.pages.process(rank) {
             self.together.release(rank, pid);
         }
         Ok(())
     }
 
+    /// Whether a process has been stopped for long.
+    fn is_stopped(&self, rank: u32) -> bool {
+        self.with(rank, |own| {
+            let (seen, mut since) = own.stopped.get();
+            if seen.is_none_or(|seen| seen.elapsed() >= SETTLED_FIRST / 2) {
+                let is_now = self.processes.is_stopped(rank, &self.pages);
+                since = is_now.then(|| since.unwrap_or_else(Instant::now));
+                own.stopped.set((Some(Instant::now()), since));
+            }
+            since.is_some_and(|since| since.elapsed() >= STOPPED)
+        })
+    }
+
     /// Lets a process run on.
-    pub(crate) fn reply(&self, rank: u32, now_ps: u64, result: i64, completions: &[Completion]) {
+    pub(crate) fn reply(&self, rank: u32, reply: &Reply<'_>) {
+        // Where turns are looked for, there are CPUs for the simulator and one process.
+        if let Some(other) = self.called.take().filter(|&other| other != rank) {
+            self.pages.send_to_sleep(other);
+        }
         if let (true, Some(pid)) = (self.is_complete.get(), self.pages.process(rank)) {
             self.together.bring(rank, pid);
         }
-        self.pages.reply(rank, now_ps, result, completions);
+        self.pages.reply(rank, reply);
     }
 
     /// A process that is outside comes back.
@@ -176,12 +233,14 @@ impl Turns {
         };
         let (signal, what) = self.enter(rank, State::Outside, what);
         describe(|| what.to_owned(), signal.wait_until(|| self.has_come(rank))).await;
+        self.lap(rank, Part::Outside);
         self.with(rank, |own| own.state.set(State::Taken));
         if self.is_interrupted() {
             return Err(Error::Interrupted);
         }
         match self.pages.turn(rank) {
             turn::CALL => Ok(()),
+            _ if self.is_stopped(rank) => Err(stopped(rank)),
             _ => Err(died(rank)),
         }
     }
@@ -190,6 +249,7 @@ impl Turns {
         self.pages.turn(rank) == turn::CALL
             || self.processes.is_gone(rank, &self.pages)
             || self.is_interrupted()
+            || self.is_stopped(rank)
     }
 
     /// Whether all have started; no time passes before.
@@ -201,6 +261,7 @@ impl Turns {
     pub(crate) async fn starts(&self, rank: u32) {
         let (signal, _) = self.enter(rank, State::Held, "");
         describe(|| "the start of the others".to_owned(), signal.wait_until(|| self.is_complete.get())).await;
+        self.lap(rank, Part::Outside);
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
@@ -232,17 +293,20 @@ impl Turns {
         self.with(rank, |own| own.released.set(false));
         let over = || came() || self.with(rank, |own| own.released.get());
         describe(what, signal.wait_until(over)).await;
+        self.lap(rank, Part::Waits);
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
     /// As [`Turns::polls`], for what ends when something has come.
     pub(crate) async fn polls_for(&self, rank: u32, what: impl Fn() -> String, comes: impl Future) {
         let (signal, _) = self.enter(rank, State::Polls, "");
+        self.lap(rank, Part::Calls);
         self.with(rank, |own| own.released.set(false));
         let released = signal.wait_until(|| self.with(rank, |own| own.released.get()));
         if matches!(nicety_kernel::race(comes, describe(what, released)).await, Either::Left(_)) {
             self.in_vain.set(0);
         }
+        self.lap(rank, Part::Waits);
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
@@ -378,6 +442,14 @@ impl Turns {
         }
         true
     }
+}
+
+fn stopped(rank: u32) -> Error {
+    Error::Program(format!(
+        "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the others wait for it; continue it \
+         within that time (kill -CONT)",
+        STOPPED.as_secs()
+    ))
 }
 
 fn died(rank: u32) -> Error {

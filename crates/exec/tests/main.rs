@@ -43,11 +43,16 @@ fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
 }
 
 fn runs_with(nic: &str, words: &[&str], ranks: u32) -> Result<Report, Error> {
+    runs_on(nic, words, ranks, 1)
+}
+
+/// Runs it with so many processes on a host.
+fn runs_on(nic: &str, words: &[&str], ranks: u32, on_host: u32) -> Result<Report, Error> {
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
     let program: Vec<_> = [client()].into_iter().chain(words.iter().copied()).collect();
     let text = format!(
         r#"{{"program": {program:?}, "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
-            "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#
+            "folder": "{folder}", "to_stderr": true, "patience": 2000, "ranks_per_node": {on_host}}}"#
     );
     run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
 }
@@ -80,8 +85,7 @@ fn receives_take_messages_by_source_and_bits_of_tags_on_every_design() {
 
 #[test]
 fn calls_wait_for_a_look_and_have_what_they_were_made_with() {
-    // A process of QNIX has 32 sends that have not ended.
-    for nic in CARDS.into_iter().filter(|nic| *nic != "qnix") {
+    for nic in CARDS {
         let report = runs(nic, "burst", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));
         assert_eq!(report.status, 0, "{nic}");
         assert!(report.ranks.iter().all(|rank| rank.calls > 200), "{nic}: each is a call");
@@ -90,8 +94,7 @@ fn calls_wait_for_a_look_and_have_what_they_were_made_with() {
 
 #[test]
 fn a_message_that_is_cut_is_an_error_of_its_receive() {
-    // The library of the flow processor has no such messages: they end its run.
-    for nic in CARDS.into_iter().filter(|nic| *nic != "nfp-4000") {
+    for nic in CARDS {
         let report = runs(nic, "cut", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));
         assert_eq!(report.status, 0, "{nic}");
     }
@@ -99,12 +102,39 @@ fn a_message_that_is_cut_is_an_error_of_its_receive() {
 
 #[test]
 fn a_cancelled_receive_takes_no_message_and_messages_are_discarded() {
-    // The card of QNIX keeps receives, and tells of no message that waits for one.
-    for (nic, what) in
-        CARDS.into_iter().filter(|nic| *nic != "qnix").flat_map(|nic| [(nic, "cancel"), (nic, "discard")])
-    {
+    for (nic, what) in CARDS.into_iter().flat_map(|nic| [(nic, "cancel"), (nic, "discard")]) {
         let report = runs(nic, what, 2).unwrap_or_else(|error| panic!("{nic}: {what}: {error}"));
         assert_eq!(report.status, 0, "{nic}: {what}");
+    }
+}
+
+#[test]
+fn processes_of_a_host_have_messages_of_their_own_on_every_design() {
+    for (nic, what, ranks, on_host) in
+        CARDS.into_iter().flat_map(|nic| [(nic, "echo", 2, 2), (nic, "match", 3, 2)])
+    {
+        let report = runs_on(nic, &[what, &ranks.to_string()], ranks, on_host)
+            .unwrap_or_else(|error| panic!("{nic}: {what}: {error}"));
+        assert_eq!(report.status, 0, "{nic}: {what}");
+    }
+}
+
+#[test]
+fn what_a_process_spends_its_time_with_adds_up() {
+    for (what, nic) in [("echo", "spin-discrete"), ("match", "qnix"), ("clocks", "spin-discrete")] {
+        let report = runs(nic, what, if what == "match" { 3 } else { 2 }).unwrap();
+        for rank in &report.ranks {
+            let parts = [
+                rank.computing_ns,
+                rank.sleeping_ns,
+                rank.calling_ns,
+                rank.looking_ns,
+                rank.waiting_ns,
+                rank.outside_ns,
+            ];
+            assert_eq!(parts.iter().map(|part| part.ps).sum::<u64>(), rank.finish_ns.ps, "{what}: {parts:?}");
+            assert_eq!(rank.computing_ns.ps % 25_000, 0, "{what}: clocks alone cost time");
+        }
     }
 }
 

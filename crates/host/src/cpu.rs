@@ -143,6 +143,11 @@ impl Cpus {
         self.spec.clock
     }
 
+    /// Whether work that begins now has a core at once, and keeps it: one is free, and there is no noise.
+    pub fn are_ready(&self) -> bool {
+        self.noise.is_none() && self.cores.available() > 0
+    }
+
     /// Computes for `duration`.
     pub async fn compute(&self, duration: Duration, path: &mut Path) {
         self.run(duration, Stage::COMPUTE, path, None).await;

@@ -38,6 +38,12 @@ impl Sim {
         self.node
     }
 
+    /// When the next event happens among the nodes of this node's thread: now if a task is about to run, and none if nothing is left. What
+    /// comes from the nodes of other threads may be earlier.
+    pub fn next_event(&self) -> Option<Time> {
+        self.shard.next_time()
+    }
+
     /// Waits for `duration`, counted from this call. No time at all is ready at once, without an event.
     pub fn delay(&self, duration: Duration) -> Delay {
         self.until(self.now() + duration)

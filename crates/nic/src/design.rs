@@ -65,7 +65,7 @@ pub trait Design: Sync {
 
 impl dyn Design {
     /// Its cards have no command that does this.
-    fn lacks(&self, what: &str) -> CardError {
+    pub(crate) fn lacks(&self, what: &str) -> CardError {
         CardError::Input(format!("a card of design {} has no command that {what}", self.name()))
     }
 }
@@ -300,6 +300,15 @@ pub trait Card: Any {
         _then: Box<dyn FnOnce(PostedReceive)>,
     ) -> Result<(), PostedReceive> {
         Err(posted)
+    }
+
+    /// Has the library match the messages of `send` and `recv` where the card does by itself and keeps what it has: any number of receives may
+    /// then be posted, probed and given up. Set-up, before the first message, on all cards; nothing where they can already.
+    ///
+    /// # Errors
+    /// When a limit of the card is reached.
+    fn match_in_library(&self) -> Result<(), CardError> {
+        Ok(())
     }
 
     /// The oldest early message that a receive of this source and these tags would take. It stays where it is; the arrival's room

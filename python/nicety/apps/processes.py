@@ -21,7 +21,7 @@ from nicety.shared.checks import Place, one_of, whole
 from nicety.shared.files import check_place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import ExecOptions, ExecReport
+from nicety.shared.types import ExecOptions, ExecRank, ExecReport
 from nicety.show.columns import align, fixed
 from nicety.show.tables import Table
 
@@ -92,6 +92,10 @@ def run_processes(
     return cast(ExecReport, report)
 
 
+_PARTS = ("computing_ns", "sleeping_ns", "calling_ns", "looking_ns", "waiting_ns", "outside_ns")
+"""What the time of a process is made of."""
+
+
 def processes_table(report: ExecReport) -> Table:
     """What each process did, as a table."""
     rows = report["ranks"]
@@ -102,6 +106,7 @@ def processes_table(report: ExecReport) -> Table:
         ("sent_bytes", [row["sent_bytes"] for row in rows]),
         ("receives", [row["receives"] for row in rows]),
         ("calls", [row["calls"] for row in rows]),
+        *((part, [_part(row, part) for row in rows]) for part in _PARTS),
     ]
     if "offload" in report:
         own = [row["offload"] for row in rows]
@@ -113,9 +118,11 @@ def processes_table(report: ExecReport) -> Table:
     return Table(columns)
 
 
-def processes_text(report: ExecReport) -> str:
-    """What each process did, aligned."""
+def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
+    """What each process did, aligned; and what it spent its time with."""
     of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
+    if report["ranks_per_node"] > 1:
+        of += f", {report['ranks_per_node']} ranks a node"
     head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {report['compute']}\n\n"
     titles = ["Rank", "finish (µs)", "sent", "bytes", "received", "calls"]
     if "offload" in report:
@@ -129,7 +136,23 @@ def processes_text(report: ExecReport) -> str:
         ]
         for row in report["ranks"]
     ]
-    return head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n" + offload_text(report)
+    text = head + "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
+    text = text + "\n" + _breakdown(report) if breakdown else text
+    return text + offload_text(report)
+
+
+def _part(row: ExecRank, part: str) -> float:
+    return cast(dict[str, float], row)[part]
+
+
+def _breakdown(report: ExecReport) -> str:
+    """What processes spent their time with; the parts add up to when each finished."""
+    titles = ["Rank", *(f"{part.removesuffix('_ns')} (µs)" for part in _PARTS), "finish (µs)"]
+    rows = [
+        [str(row["rank"]), *(fixed(_part(row, part) / 1000, 3) for part in (*_PARTS, "finish_ns"))]
+        for row in report["ranks"]
+    ]
+    return "\n".join(align([titles, *rows], range(1, len(titles)))) + "\n"
 
 
 _REASONS = {

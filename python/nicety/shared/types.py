@@ -2552,6 +2552,13 @@ class ExecRank(TypedDict):
         sent_bytes: Bytes of these.
         receives: Messages that it received.
         calls: Its calls of the network, polls included.
+        computing_ns: Of the time until it closed the network, that between its calls: what was measured, and what
+            clocks cost.
+        sleeping_ns: That for which it slept.
+        calling_ns: That of its calls, but for looks at queues and waits.
+        looking_ns: That of looks at queues.
+        waiting_ns: That for which it waited for what the network brings.
+        outside_ns: That for which it waited for something that is not simulated.
         offload: What it did of what was to be offloaded, if anything was.
     """
 
@@ -2561,6 +2568,12 @@ class ExecRank(TypedDict):
     sent_bytes: int
     receives: int
     calls: int
+    computing_ns: float
+    sleeping_ns: float
+    calling_ns: float
+    looking_ns: float
+    waiting_ns: float
+    outside_ns: float
     offload: NotRequired[ExecRankOffload]
 
 
@@ -2573,6 +2586,7 @@ class ExecReport(TypedDict):
         nic: The card of all hosts.
         manifest: What reproduces the run.
         compute: What the time of a process's CPU cost.
+        ranks_per_node: How many processes were on each host.
         status: The status that the program, or what started it, ended with: of several the first that is not 0.
         ranks: The processes, by rank.
         max_finish_ns: When the last process closed the network.
@@ -2585,6 +2599,7 @@ class ExecReport(TypedDict):
     nic: str
     manifest: ScheduleManifest
     compute: str
+    ranks_per_node: int
     status: int
     ranks: list[ExecRank]
     max_finish_ns: float
@@ -2605,6 +2620,7 @@ class ExecOptions(NetworkOptions, total=False):
         patience: Looks at empty queues, by all processes and with nothing else between, after which they are taken to
             wait for each other.
         poll_cost: What it costs to look at an empty completion queue.
+        ranks_per_node: How many processes are on each host: they share its card, its bus and its CPUs.
     """
 
     nic: Required[Annotated[Place, Option(metavar="NIC")]]
@@ -2615,6 +2631,7 @@ class ExecOptions(NetworkOptions, total=False):
     overrides: Annotated[Overrides | None, Option()]
     patience: Annotated[int | None, Option(default=100000, least=1)]
     poll_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
+    ranks_per_node: Annotated[int | None, Option(default=1, least=1, most=8, metavar="K")]
 
 
 Launcher = Literal["mpich", "openmpi", "none"]

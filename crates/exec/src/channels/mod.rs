@@ -9,6 +9,7 @@
 mod calls;
 mod codes;
 
+use crate::pages;
 use crate::portals::WORDS;
 use crate::protocol::Call;
 use crate::turns::{Next, Turns};
@@ -141,7 +142,8 @@ impl Goroutines {
         words[WORDS - 1] = number;
         self.turns.pages.set_words(self.rank, &words);
         self.turns.pages.set_reason(self.rank, &reply.reason);
-        self.turns.reply(self.rank, self.host.now().ps(), reply.code, &[]);
+        let told = pages::Reply { now_ps: self.host.now().ps(), result: reply.code, ..Default::default() };
+        self.turns.reply(self.rank, &told);
     }
 
     /// Starts a goroutine, which runs when the one that starts it has made another call that takes time.

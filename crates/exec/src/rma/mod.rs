@@ -28,8 +28,11 @@ const LEAST_TABLE: u32 = 5;
 /// FI_ENOKEY of libfabric.
 const NO_KEY: i64 = 266;
 
-/// What the card of a host does.
-pub(crate) fn abilities(host: &Host) -> Abilities {
+/// What the card of a host does for its process. The memory of several is not its own.
+pub(crate) fn abilities(host: &Host, is_shared: bool) -> Abilities {
+    if is_shared {
+        return Abilities::default();
+    }
     if let Ok(portals) = host.portals() {
         let limits = portals.ni_limits();
         let (gets, atomics) =

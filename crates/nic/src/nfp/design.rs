@@ -193,9 +193,13 @@ impl design::Card for ProcessTable {
         let Outgoing { to, tag, address, bytes } = message;
         Box::pin(async move {
             let (start, messenger) = (caller.sim.now(), self.messenger(Some(to))?);
-            caller.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await?;
+            let sent = caller.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await;
             caller.called("send", start);
-            Ok(())
+            match sent {
+                // It has been taken by a receive that is too short, whose program is told.
+                Err(MessageError::Refused { .. }) => Ok(()),
+                sent => Ok(sent?),
+            }
         })
     }
 
@@ -219,10 +223,13 @@ impl design::Card for ProcessTable {
     ) -> Calling<'c, Result<Arrival, CardError>> {
         Box::pin(async move {
             let messenger = self.messenger(Some(caller.sim.node().0))?;
-            let arrival = caller.on_path(async |path| messenger.received(path, posted.of()).await).await?;
-            let super::Arrival { source, tag, bytes } = arrival;
-            // A message longer than its buffer has failed already.
-            Ok(Arrival { source, tag, bytes, room: bytes })
+            let received = caller.on_path(async |path| messenger.received(path, posted.of()).await).await;
+            let (super::Arrival { source, tag, bytes }, room) = match received {
+                // Of one within its envelope the first bytes have come, of a longer one none.
+                Err(MessageError::NoRoom { message, room }) => (message, room),
+                received => received.map(|arrival| (arrival, arrival.bytes))?,
+            };
+            Ok(Arrival { source, tag, bytes, room })
         })
     }
 

@@ -2,8 +2,9 @@
 
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
 use crate::parts;
+use crate::qnix::messages::{Messenger, Receiving};
 use crate::qnix::spec::read_qnix;
 use crate::qnix::stages;
 use crate::qnix::{
@@ -14,7 +15,7 @@ use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::describe;
 use nicety_spec::Reader;
 use nicety_types::{NodeId, Stage};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct Node {
     processes: RefCell<BTreeMap<u32, Rc<Process>>>,
     /// The interface of the process that owns `send` and `recv`.
     own: u32,
+    /// The library that matches these, where the card does not.
+    library: OnceCell<Rc<Messenger>>,
 }
 
 impl Node {
@@ -60,7 +63,7 @@ impl Node {
         let process = Rc::new(Process::new(&card, OWN_PROCESS));
         let own = process.set_up(card.spec().limits.pool)?;
         let processes = RefCell::new(BTreeMap::from([(OWN_PROCESS, process)]));
-        Ok(Node { card, processes, own })
+        Ok(Node { card, processes, own, library: OnceCell::new() })
     }
 
     /// The card.
@@ -132,15 +135,19 @@ impl Node {
         let process = self.process(OWN_PROCESS);
         let post = async |path: &mut _| process.receive(self.own, receive, path).await;
         let operation = caller.timed("post a receive", post).await?;
-        Ok(PostedReceive::new(Posted { operation, wanted }))
+        Ok(PostedReceive::new(Posted::Card { operation, wanted }))
     }
 }
 
-/// A Receive command in the interface of the host's own process.
+/// A receive of the host's own process.
 #[derive(Clone)]
-struct Posted {
-    operation: Operation,
-    wanted: Wanted,
+enum Posted {
+    /// A Receive command in its interface.
+    Card {
+        operation: Operation,
+        wanted: Wanted,
+    },
+    Library(Rc<Receiving>),
 }
 
 impl Design for Interfaces {
@@ -230,6 +237,9 @@ impl design::Card for Node {
 
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
         Box::pin(async move {
+            if let Some(library) = self.library.get() {
+                return library.send(caller, message).await;
+            }
             let start = caller.sim.now();
             let posted = self.post_send(caller, message, How::Auto).await?;
             self.sent(caller, posted).await?;
@@ -243,7 +253,12 @@ impl design::Card for Node {
         caller: Caller<'c>,
         wanted: Wanted,
     ) -> Calling<'c, Result<PostedReceive, CardError>> {
-        Box::pin(async move { self.post_receive_by(caller, wanted, How::Auto).await })
+        Box::pin(async move {
+            match self.library.get() {
+                Some(library) => Ok(PostedReceive::new(Posted::Library(library.post(caller, wanted)?))),
+                None => self.post_receive_by(caller, wanted, How::Auto).await,
+            }
+        })
     }
 
     fn received<'c>(
@@ -251,11 +266,53 @@ impl design::Card for Node {
         caller: Caller<'c>,
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>> {
-        let Posted { operation, wanted } = posted.of();
         Box::pin(async move {
+            let (operation, wanted) = match (posted.of(), self.library.get()) {
+                (Posted::Card { operation, wanted }, _) => (operation, wanted),
+                (Posted::Library(receiving), library) => {
+                    let library = library.expect("its receives are the library's");
+                    return library.received(caller, &receiving).await;
+                }
+            };
             let completed = self.completed(caller, operation, "wait for a receive");
             let Completed { peer, tag, bytes, .. } = describe(move || wanted.what(), completed).await?;
             Ok(Arrival { source: peer.node.0, tag, bytes, room: wanted.room })
+        })
+    }
+
+    fn match_in_library(&self) -> Result<(), CardError> {
+        if self.library.get().is_none() {
+            let library = Messenger::start(&self.process(OWN_PROCESS), self.own)?;
+            self.library.get_or_init(|| library);
+        }
+        Ok(())
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            match self.library.get() {
+                Some(library) => library.probe(caller, source, tags).await,
+                None => Err(DESIGN.lacks("looks for messages and takes none")),
+            }
+        })
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move {
+            let (Some(library), Posted::Library(receiving)) = (self.library.get(), posted.clone().of()) else {
+                return Err(DESIGN.lacks("takes a posted receive back"));
+            };
+            let is_given_up = library.cancel(caller, &receiving).await;
+            Ok((!is_given_up).then_some(posted))
         })
     }
 }

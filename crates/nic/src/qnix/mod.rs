@@ -16,6 +16,7 @@
 //! | `receive` | from the link to a receive, or into the card's memory |
 //! | `program` | the control program's polling loop |
 //! | `process` | the library in a process: send, receive, test, wait; its system calls, its Buffer Pool |
+//! | `messages` | `send` and `recv` where the library matches them |
 //! | `design` | the card behind the design seam, and the processes of its host |
 //!
 //! # The steps of a message
@@ -52,6 +53,7 @@ mod design;
 mod error;
 mod interface;
 mod memory;
+mod messages;
 mod process;
 mod program;
 mod receive;

@@ -450,15 +450,37 @@ impl Cluster {
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
+        self.begin_program(self.host(rank).clone(), None, program);
+    }
+
+    /// As [`Cluster::program`], for one of several processes of a host, with its name in texts. They share the host's memory, its CPUs, its
+    /// card and the card's library of messages: tags have to tell their messages apart. Each has a thread and a path of its own.
+    ///
+    /// # Panics
+    /// When there is no such rank.
+    pub fn process<F>(&mut self, rank: u32, name: &str, program: impl FnOnce(Host) -> F)
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let first = self.host(rank);
+        let host = if first.is_running() { first.another_thread() } else { first.clone() };
+        self.begin_program(host, Some(name.to_owned()), program);
+    }
+
+    fn begin_program<F>(&self, host: Host, name: Option<String>, program: impl FnOnce(Host) -> F)
+    where
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        let rank = host.rank();
         if !self.runs(rank) {
             return;
         }
-        let host = self.hosts[rank as usize].clone();
         let (running, failed) = (program(host.clone()), self.failed.clone());
         host.begins();
-        self.world.sim(NodeId(rank)).spawn_program(self.mix.label(rank), async move {
+        let label = name.clone().unwrap_or_else(|| self.mix.label(rank));
+        self.world.sim(NodeId(rank)).spawn_program(label, async move {
             if let Err(error) = running.await {
-                failed.borrow_mut().push((rank, error));
+                failed.borrow_mut().push((rank, name, error));
             }
             host.ended().await;
         });
@@ -550,8 +572,9 @@ impl Cluster {
             true => None,
             false => undelivered::undelivered(&self.network, &self.cards),
         };
-        if let Some((rank, error)) = self.failed.borrow_mut().drain(..).next() {
-            return Err(self.explain_failure(rank, error, &failures, undelivered));
+        if let Some((rank, name, error)) = self.failed.borrow_mut().drain(..).next() {
+            let who = name.unwrap_or_else(|| self.mix.label(rank));
+            return Err(self.explain_failure(&who, error, &failures, undelivered));
         }
         if let Some(error) = self.testers.error() {
             return Err(error);
@@ -633,19 +656,18 @@ impl Cluster {
 
     fn explain_failure(
         &self,
-        rank: u32,
+        who: &str,
         error: Error,
         failures: &[ProgramFailure],
         undelivered: Option<String>,
     ) -> Error {
-        let rank = self.mix.label(rank);
         let because = |text: &str| match failures {
-            [] => format!("{rank}: {text}"),
-            failures => format!("{}\nso that {rank} failed: {text}", failure_lines(failures)),
+            [] => format!("{who}: {text}"),
+            failures => format!("{}\nso that {who} failed: {text}", failure_lines(failures)),
         };
         match error {
             Error::Program(text) if failures.is_empty() => match undelivered {
-                Some(cause) => Error::Undelivered(format!("{cause}\nso that {rank} failed: {text}")),
+                Some(cause) => Error::Undelivered(format!("{cause}\nso that {who} failed: {text}")),
                 None => Error::Program(because(&text) + &self.fault_notes()),
             },
             Error::Program(text) => Error::HandlerTrap(because(&text)),

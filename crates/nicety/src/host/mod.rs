@@ -71,7 +71,7 @@ struct Inner {
     threads: Cell<u32>,
     /// Programs and threads of them that have not ended.
     running: Cell<u32>,
-    /// Failed threads that are not joined: rank and reason.
+    /// Failed programs, and threads that are not joined: rank, name if it has another one, and reason.
     failed: Failed,
     recorder: Recorder,
     /// Whether paths account for their stages.
@@ -122,6 +122,11 @@ impl Host {
     /// This host's rank.
     pub fn rank(&self) -> u32 {
         self.inner.sim.node().0
+    }
+
+    /// The number of this thread on its host: 0 for the first one.
+    pub fn thread(&self) -> u32 {
+        self.thread
     }
 
     /// Number of hosts.
@@ -188,6 +193,15 @@ impl Host {
     /// Computes for `duration` on one of the host's CPUs.
     pub async fn compute(&self, duration: Duration) {
         self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
+    }
+
+    /// Until when nothing happens in a cluster that runs in one thread, and a program may compute undisturbed: this instant if something is
+    /// about to happen, no core of the host is free, or there is noise.
+    pub fn quiet_until(&self) -> Time {
+        match self.inner.cpus.are_ready() {
+            true => self.inner.sim.next_event().unwrap_or(Time::MAX),
+            false => self.now(),
+        }
     }
 
     /// Lets time pass without charging it to any message.

@@ -32,6 +32,16 @@ fn cut(bytes: u64, rank: u32, room: u64) -> Error {
 }
 
 impl Host {
+    /// Has the library match the messages of `send` and `recv` where the card does by itself, as one with virtual network interfaces, which then
+    /// may have any number of receives, probe and cancel; nothing on other cards. For all hosts, before the first message; it takes no
+    /// virtual time.
+    ///
+    /// # Errors
+    /// When a limit of the card is reached.
+    pub fn match_in_library(&self) -> Result<(), Error> {
+        Ok(self.inner.card.match_in_library()?)
+    }
+
     /// Receives one message into a buffer: from one rank or any, with one tag or any.
     ///
     /// A message that came before waits for it. This is [`Host::post_recv`] and [`Host::received`] in one.
@@ -105,7 +115,8 @@ impl Host {
     /// connections first.
     ///
     /// # Errors
-    /// As [`Host::post_recv`]; on a card with virtual network interfaces, which keeps early messages to itself.
+    /// As [`Host::post_recv`]; on a card with virtual network interfaces, which keeps early messages to itself, unless
+    /// [the library has them](Host::match_in_library).
     pub async fn probe(&self, source: Option<u32>, tags: Tags) -> Result<Option<Received>, Error> {
         source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         check_tag(tags.bits)?;
@@ -117,7 +128,8 @@ impl Host {
     /// to be received. It costs the same as [`Host::probe`]; on a Portals card it unlinks the match entry (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// On a card with virtual network interfaces, which keeps the receives that it has.
+    /// On a card with virtual network interfaces, which keeps the receives that it has, unless [the library
+    /// has them](Host::match_in_library).
     pub async fn cancel(&self, pending: PendingRecv) -> Result<Option<PendingRecv>, Error> {
         Ok(self.inner.card.clone().cancel(self.caller(), pending.0).await?.map(PendingRecv))
     }

@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Failed threads that are not joined: rank and reason.
-pub(crate) type Failed = Rc<RefCell<Vec<(u32, Error)>>>;
+/// Failed programs, and threads that are not joined: rank, name if it has another one, and reason.
+pub(crate) type Failed = Rc<RefCell<Vec<(u32, Option<String>, Error)>>>;
 
 /// A thread started by [`Host::spawn`]. If dropped, it runs on, and fails the run if it fails.
 #[must_use = "a thread's result, and its error, are what Thread::join gives"]
@@ -33,10 +33,8 @@ impl Host {
         T: 'static,
         F: Future<Output = Result<T, Error>> + 'static,
     {
-        let number = self.inner.threads.get() + 1;
-        self.inner.threads.set(number);
-        let path = Rc::new(RefCell::new(self.path_from_now()));
-        let host = Host { inner: self.inner.clone(), thread: number, path };
+        let host = self.another_thread();
+        let number = host.thread;
         let end = Rc::new(End { result: RefCell::default(), ended: Signal::new(&self.inner.sim) });
         let running = thread(host.clone());
         let kept = end.clone();
@@ -53,6 +51,14 @@ impl Host {
             host.ended().await;
         });
         Thread { host: self.clone(), number, end }
+    }
+
+    /// The host, as another thread sees it.
+    pub(crate) fn another_thread(&self) -> Host {
+        let number = self.inner.threads.get() + 1;
+        self.inner.threads.set(number);
+        let path = Rc::new(RefCell::new(self.path_from_now()));
+        Host { inner: self.inner.clone(), thread: number, path }
     }
 
     /// A program of this host begins, or a thread of one.
@@ -84,7 +90,7 @@ impl Host {
     }
 
     fn thread_failed(&self, error: Error) {
-        self.inner.failed.borrow_mut().push((self.rank(), error));
+        self.inner.failed.borrow_mut().push((self.rank(), None, error));
     }
 }
 

@@ -24,6 +24,9 @@ def _exec(
     launcher: Annotated[
         str, typer.Option(metavar="auto|mpich|openmpi|none", help="What starts the processes.")
     ] = "auto",
+    breakdown: Annotated[
+        bool, typer.Option("--breakdown", help="Show what each process spends its time with.")
+    ] = False,
     csv: Csv = None,
     arrow: Arrow = None,
     trace: Annotated[
@@ -68,7 +71,7 @@ def _exec(
     if as_json:
         print_json(report)
     else:
-        sys.stdout.write(processes_text(report))
+        sys.stdout.write(processes_text(report, breakdown=breakdown))
     if "goal" in report and (unreceived := report["goal"]["unreceived"]):
         note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
     if "goal" in report and (accesses := report["goal"]["accesses"]):

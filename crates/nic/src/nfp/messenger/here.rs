@@ -100,6 +100,9 @@ impl Messenger {
     ) -> Result<Arrival, MessageError> {
         let (arrival, card) = (envelope.arrival(), self.device.card());
         if arrival.bytes > room {
+            if from.is_none() {
+                card.memory().write(address, &envelope.inside[..room as usize])?;
+            }
             return Err(MessageError::NoRoom { message: arrival, room });
         }
         let (memory, cpus) = (card.memory(), card.kernel().cpus());

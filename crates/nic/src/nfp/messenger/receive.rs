@@ -155,8 +155,9 @@ impl Messenger {
         let (arrival, source, id) = (envelope.arrival(), envelope.rank, envelope.id);
         let cts = |bytes, lane| Envelope { id, bytes, lane, ..Envelope::new(source, Kind::Cts) };
         if arrival.bytes > room {
-            if envelope.kind == Kind::Rts {
-                self.hand_out(path, &cts(0, NO_LANE)).await?;
+            match envelope.kind {
+                Kind::Rts => self.hand_out(path, &cts(0, NO_LANE)).await?,
+                _ => self.device.card().memory().write(address, &envelope.inside[..room as usize])?,
             }
             return Err(MessageError::NoRoom { message: arrival, room });
         }

@@ -1,0 +1,137 @@
+//! Where ranks are: one on each host, or several, and how their messages are told apart there.
+//!
+//! Processes of a host share its card's library of messages, which knows hosts alone. So tags have the number of the sender on its host
+//! and that of the receiver on its own, above the bits that are the program's.
+
+use nicety::{Error, Tags};
+
+/// Bits of a message's tag beside those that tell kinds of messages apart.
+pub(crate) const TAG_BITS: u32 = 61;
+/// The most processes of a host: MPICH's tags have 55 bits, which leaves three for each of both numbers.
+pub(crate) const MOST_ON_HOST: u32 = 8;
+
+/// So many ranks on each host, one host after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    on_host: u32,
+    /// Of a process's number on its host.
+    bits: u32,
+}
+
+impl Places {
+    /// # Errors
+    /// There are not so many on a host.
+    pub(crate) fn new(ranks: u32, on_host: u32) -> Result<Places, Error> {
+        if !(1..=MOST_ON_HOST).contains(&on_host) {
+            return Err(Error::Input(format!(
+                "ranks_per_node {on_host}: a host has 1 to {MOST_ON_HOST} processes, whose numbers are in the tags of messages"
+            )));
+        }
+        if on_host > ranks {
+            return Err(Error::Input(format!(
+                "ranks_per_node {on_host}: the program has {ranks} processes; give -n {on_host} or more, or fewer on a host"
+            )));
+        }
+        Ok(Places { on_host, bits: on_host.next_power_of_two().ilog2() })
+    }
+
+    /// Whether hosts have several.
+    pub(crate) const fn are_shared(self) -> bool {
+        self.on_host > 1
+    }
+
+    /// How many hosts so many ranks take.
+    pub(crate) const fn hosts(self, ranks: u32) -> u32 {
+        ranks.div_ceil(self.on_host)
+    }
+
+    /// The host of a rank.
+    pub(crate) const fn host(self, rank: u32) -> u32 {
+        rank / self.on_host
+    }
+
+    /// Its number there.
+    const fn number(self, rank: u32) -> u64 {
+        (rank % self.on_host) as u64
+    }
+
+    /// Bits of tags that are the program's.
+    pub(crate) const fn tag_bits(self) -> u32 {
+        TAG_BITS - 2 * self.bits
+    }
+
+    /// Those bits of a tag.
+    pub(crate) const fn own(self, tag: u64) -> u64 {
+        tag & ((1 << self.tag_bits()) - 1)
+    }
+
+    const fn sender(self, rank: u32) -> u64 {
+        self.number(rank) << self.tag_bits()
+    }
+
+    const fn receiver(self, rank: u32) -> u64 {
+        self.number(rank) << (self.tag_bits() + self.bits)
+    }
+
+    /// The tag of a message from one rank to another, of which the program gave its bits.
+    pub(crate) const fn between(self, from: u32, to: u32, tag: u64) -> u64 {
+        self.own(tag) | self.sender(from) | self.receiver(to)
+    }
+
+    /// The tags of messages from one rank, or any, to another, of which the program named some.
+    pub(crate) fn wanted(self, from: Option<u32>, to: u32, tags: Tags) -> Tags {
+        let senders = ((1 << self.bits) - 1) << self.tag_bits();
+        Tags {
+            bits: tags.bits | from.map_or(0, |rank| self.sender(rank)) | self.receiver(to),
+            ignore: tags.ignore | if from.is_none() { senders } else { 0 },
+        }
+    }
+
+    /// The rank that sent a message with this tag, from a host.
+    pub(crate) const fn source(self, host: u32, tag: u64) -> u32 {
+        let number = (tag >> self.tag_bits()) & ((1 << self.bits) - 1);
+        host * self.on_host + number as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_on_each_host_needs_no_bits() {
+        let places = Places::new(5, 1).unwrap();
+        assert_eq!((places.hosts(5), places.host(4), places.tag_bits()), (5, 4, 61));
+        assert_eq!(places.between(3, 4, !0), (1 << 61) - 1);
+        assert_eq!(places.wanted(None, 4, Tags::exactly(9)), Tags::exactly(9));
+        assert_eq!(places.source(4, !0), 4);
+    }
+
+    #[test]
+    fn tags_name_sender_and_receiver() {
+        // Three on a host take two bits each; rank 7 is the second of host 2, and rank 5 the third of host 1.
+        let places = Places::new(8, 3).unwrap();
+        assert_eq!((places.hosts(8), places.host(7), places.host(5), places.tag_bits()), (3, 2, 1, 57));
+        let tag = places.between(7, 5, 0x2a);
+        assert_eq!(tag, 0x2a | 1 << 57 | 2 << 59);
+        assert_eq!((places.source(2, tag), places.own(tag)), (7, 0x2a));
+        let exactly = Tags::exactly(0x2a);
+        assert!(places.wanted(Some(7), 5, exactly).has(tag));
+        assert!(places.wanted(None, 5, exactly).has(tag));
+        // Rank 6 is the first of that host, rank 4 the second of the other one.
+        assert!(!places.wanted(Some(6), 5, exactly).has(tag));
+        assert!(!places.wanted(None, 4, exactly).has(tag));
+    }
+
+    #[test]
+    fn numbers_of_processes_that_cannot_be_are_refused() {
+        for (ranks, on_host, told) in [
+            (4, 0, "ranks_per_node 0: a host has 1 to 8 processes"),
+            (16, 9, "ranks_per_node 9: a host has 1 to 8 processes"),
+            (2, 4, "ranks_per_node 4: the program has 2 processes; give -n 4 or more"),
+        ] {
+            let Err(Error::Input(text)) = Places::new(ranks, on_host) else { panic!("{told}") };
+            assert!(text.starts_with(told), "{text}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a process spends its time with.
+
+use nicety::{Duration, Time};
+
+/// A part of a process's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Between its calls: what is measured, and what clocks cost.
+    Computes,
+    Sleeps,
+    /// In calls of the network, but for looks and waits.
+    Calls,
+    /// Looks at queues.
+    Looks,
+    /// Waits for what the network brings.
+    Waits,
+    /// Waits for something that is not simulated.
+    Outside,
+}
+
+/// All parts so far: each instant belongs to one of them, as a lap ends where the next one begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    last: Time,
+    parts: [Duration; 6],
+}
+
+impl Spent {
+    /// What has passed since the last lap was this.
+    pub(crate) fn lap(&mut self, part: Part, now: Time) {
+        self.parts[part as usize] += now.since(self.last);
+        self.last = now;
+    }
+
+    pub(crate) const fn of(&self, part: Part) -> Duration {
+        self.parts[part as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        let (mut spent, at) = (Spent::default(), |ns| Time::from_ps(1000 * ns));
+        for (part, until) in
+            [(Part::Calls, 5), (Part::Waits, 7), (Part::Calls, 7), (Part::Looks, 8), (Part::Waits, 20)]
+        {
+            spent.lap(part, at(until));
+        }
+        let of = |part| spent.of(part).ps() / 1000;
+        assert_eq!([Part::Calls, Part::Waits, Part::Looks, Part::Sleeps].map(of), [5, 14, 1, 0]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Messages that the library matches, above the receives of the card.
+//!
+//! A card with virtual network interfaces matches by itself, holds so many receives, and takes none back. A library that has more receives,
+//! looks for messages, or gives receives up therefore keeps both lists itself, and uses the card's receives for what is on its way:
+//! half of them for small messages of any kind, which come into pieces of the Buffer Pool, in the order in which they were
+//! posted, and the others for the bytes of long messages, each for its message alone.
+//!
+//! A message that fits a packet, with a header, is sent as it is. A longer one sends an RTS; the library of its receiver posts a receive
+//! of the card, on the buffer of the program's own, and replies with a CTS, behind which the bytes go there by the way that is
+//! fastest for the card. So every receive that the card has is for something that comes.
+//!
+//! The library's thread takes messages, at the cost of noticing and copying them. What no receive takes is copied to
+//! the library's memory.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `header.rs` | what is in front of a small message |
+//! | `receive.rs`, `send.rs` | the two ends of a message |
+//!
+//! | bits of the card's tag | field |
+//! |---|---|
+//! | 63 | whether it is small |
+//! | 0..63 | of the bytes of a long message: its number at its sender |
+
+mod header;
+mod receive;
+mod send;
+
+use crate::design::CardError;
+use crate::messages::{Arrival, Caller, Outgoing, Tags, Wanted};
+use crate::parts::Matching;
+use crate::qnix::process::Process;
+use crate::qnix::{Endpoint, QnixError};
+use header::{HEADER, Header};
+use nicety_kernel::{Credits, Pool, Signal, describe};
+use nicety_types::{NodeId, Path};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+
+/// The card's tag of small messages.
+const SMALL: u64 = 1 << 63;
+/// Bytes of messages that no receive has taken: as many as a card has memory, for the largest of them.
+const KEPT: u64 = 64 << 20;
+
+/// A posted receive.
+pub(in crate::qnix) struct Receiving {
+    wanted: Wanted,
+    result: RefCell<Option<(Result<Arrival, CardError>, Path)>>,
+    done: Signal,
+}
+
+/// A message that no receive has taken yet.
+struct Came {
+    header: Header,
+    from: Endpoint,
+    /// The bytes of a small one.
+    bytes: Vec<u8>,
+}
+
+impl Came {
+    fn is_for(&self, wanted: &Wanted) -> bool {
+        wanted.takes(self.from.node.0, self.header.tag)
+    }
+}
+
+/// A long message at its sender: how many bytes its receiver wants, and the path to that.
+type Cleared = Rc<RefCell<Option<(u64, Path)>>>;
+
+/// The library of a host for `send` and `recv`.
+pub(in crate::qnix) struct Messenger {
+    process: Rc<Process>,
+    vni: u32,
+    /// Contexts of sends, and those of receives for long messages.
+    sends: Credits,
+    receives: Credits,
+    /// Pieces of the Buffer Pool for small messages that are sent.
+    pieces: RefCell<Vec<u64>>,
+    free_pieces: Credits,
+    /// Messages leave in the order in which they were posted.
+    turn: Pool,
+    matching: RefCell<Matching<Rc<Receiving>, Came>>,
+    /// Bytes of messages that no receive has taken.
+    kept: Cell<u64>,
+    /// Long messages, by number.
+    announced: RefCell<BTreeMap<u64, Cleared>>,
+    next: Cell<u64>,
+    changed: Signal,
+    failed: RefCell<Option<CardError>>,
+}
+
+impl Messenger {
+    /// The library of a process with an interface and a Buffer Pool. Starts its thread.
+    ///
+    /// # Errors
+    /// The pool has no room.
+    pub(in crate::qnix) fn start(process: &Rc<Process>, vni: u32) -> Result<Rc<Messenger>, QnixError> {
+        let (sim, spec) = (&process.card().sim, process.card().spec());
+        let small = (spec.limits.receives / 2).max(1);
+        let piece = |bytes| process.pool_piece(bytes).map(|(pool, offset)| pool.address() + offset);
+        let pieces = || (0..small).map(|_| piece(spec.packet)).collect::<Result<Vec<u64>, _>>();
+        let (inbox, pieces) = (pieces()?, pieces()?);
+        let messenger = Rc::new(Messenger {
+            sends: Credits::new(sim, u64::from(spec.limits.sends)),
+            receives: Credits::new(sim, u64::from(spec.limits.receives - small).max(1)),
+            free_pieces: Credits::new(sim, pieces.len() as u64),
+            pieces: RefCell::new(pieces),
+            turn: Pool::new(sim, 1),
+            matching: RefCell::default(),
+            kept: Cell::new(0),
+            announced: RefCell::default(),
+            next: Cell::new(0),
+            changed: Signal::new(sim),
+            failed: RefCell::default(),
+            process: process.clone(),
+            vni,
+        });
+        sim.spawn(messenger.clone().run(inbox));
+        Ok(messenger)
+    }
+
+    /// The longest message that is sent with its header.
+    fn longest_small(&self) -> u64 {
+        self.process.card().spec().packet - HEADER
+    }
+
+    fn endpoint(&self, rank: u32) -> Endpoint {
+        Endpoint { node: NodeId(rank), vni: self.vni }
+    }
+
+    fn path(&self) -> Path {
+        Path::from(self.process.card().sim.now())
+    }
+
+    fn fail(&self, error: CardError) {
+        self.failed.borrow_mut().get_or_insert(error);
+        self.changed.notify_all();
+    }
+
+    fn failure(&self) -> Option<CardError> {
+        self.failed.borrow().clone()
+    }
+
+    /// Starts something of the library's own, whose failure is the library's.
+    fn spawn(self: &Rc<Self>, work: impl Future<Output = Result<(), CardError>> + 'static) {
+        let own = self.clone();
+        self.process.card().sim.spawn(async move {
+            if let Err(error) = work.await {
+                own.fail(error);
+            }
+        });
+    }
+}

@@ -1,0 +1,152 @@
+"""Programs that cannot be run, and processes that end badly: what is told, and that nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from test_exec import HEAD, NICETY, run
+
+pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+
+
+def left_over(folder: Path) -> list[str]:
+    """Processes of programs in this folder."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if str(folder) in line]
+
+
+# What a process has of shared memory with a name.
+NOTE = """
+with open("/proc/self/maps") as maps, open(f"shared.{rank}", "w") as file:
+    file.writelines(line.split()[5] + "\\n" for line in maps if "/dev/shm/" in line)
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    assert not left_over(tmp_path)
+    names = {name for file in tmp_path.glob("shared.*") for name in file.read_text().split()}
+    assert not [name for name in names if Path(name).exists()]
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "told"),
+    [
+        # A crash, an abort, and ends without MPI_Finalize.
+        ("if rank == 1: os.kill(os.getpid(), signal.SIGSEGV)", 1, "rank 1 ended before"),
+        ("if rank == 1: world.Abort(7)", 1, "ended before it had closed the network"),
+        ("if rank == 1: os._exit(0)", 1, "rank 1 ended before it had closed the network"),
+        ("os._exit(0)", 1, "ended before it had closed the network"),
+        ("raise SystemError('of the program')", 1, "of the program"),
+    ],
+)
+def test_ends_in_the_middle(tmp_path: Path, program: str, status: int, told: str) -> None:
+    found, _, err = run(tmp_path, f"import os, signal\n{NOTE}world.Barrier()\n{program}\nworld.Barrier()\n")
+    assert found == status, err
+    assert told in err
+
+
+def test_a_fork_may_not_use_the_network(tmp_path: Path) -> None:
+    program = """
+import os, sys
+world.Barrier()
+if rank == 1:
+    world.Set_errhandler(MPI.ERRORS_RETURN)
+    child = os.fork()
+    if child == 0:
+        try:
+            world.Send(numpy.zeros(4, dtype="b"), 0)
+            world.Recv(numpy.zeros(4, dtype="b"), 0)
+        except MPI.Exception:
+            os._exit(5)
+        os._exit(6)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+world.Barrier()
+"""
+    status, _, err = run(tmp_path, program)
+    assert status == 0, err
+    assert "is a fork of rank 1; of a rank one process uses the network" in err
+
+
+def test_a_stopped_process_is_noticed(tmp_path: Path) -> None:
+    program = "import os, signal\nworld.Barrier()\nif rank: os.kill(os.getpid(), signal.SIGSTOP)\nworld.Barrier()\n"
+    status, _, err = run(tmp_path, program)
+    assert status == 1
+    assert "the process of rank 1 has been stopped for 5 s" in err
+
+
+def test_a_process_that_is_continued_goes_on(tmp_path: Path) -> None:
+    program = """
+import os, signal, subprocess
+world.Barrier()
+if rank:
+    subprocess.Popen(["sh", "-c", f"sleep 2; kill -CONT {os.getpid()}"])
+    os.kill(os.getpid(), signal.SIGSTOP)
+world.Barrier()
+"""
+    status, _, err = run(tmp_path, program)
+    assert status == 0, err
+
+
+def test_an_mpi_on_another_network_is_refused(tmp_path: Path) -> None:
+    for name, value in (("MPIR_CVAR_CH4_NETMOD", "ucx"), ("FI_PROVIDER", "tcp")):
+        (tmp_path / "program.py").write_text(f"import os\nos.environ[{name!r}] = {value!r}\n{HEAD}world.Barrier()\n")
+        command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", "--", sys.executable, "program.py"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 2, (name, done.stderr)
+        assert "no process of it has opened an endpoint of libfabric" in done.stderr
+
+
+def test_more_processes_than_hosts_are_refused(tmp_path: Path) -> None:
+    program = """
+import sys
+if MPI.Comm.Get_parent() == MPI.COMM_NULL:
+    MPI.COMM_SELF.Spawn(sys.executable, ["program.py"], maxprocs=3)
+world.Barrier()
+"""
+    status, _, err = run(tmp_path, program)
+    assert status in (1, 2), err
+    assert "rank 2 has no host: there are 2; give nicety exec -n as many as the program starts" in err
+
+
+def test_files_that_are_no_programs_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("no program\n")
+    (tmp_path / "script").write_text("#!/nowhere/python\n")
+    (tmp_path / "script").chmod(0o755)
+    for name, told in (("data", "no such program"), ("script", "script")):
+        command = [*NICETY, "exec", "--nic", "spin-discrete", "--launcher", "none", "--", f"./{name}"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2, done.stderr
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    places = tmp_path / "temporary"
+    places.mkdir()
+    monkeypatch.setenv("TMPDIR", str(places))
+    (tmp_path / "program.py").write_text(
+        HEAD + NOTE + "open(f'started.{rank}', 'w').close()\nwhile True: world.Barrier()\n"
+    )
+    command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", "--", sys.executable, str(tmp_path / "program.py")]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 60
+        while not (tmp_path / "started.1").exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        assert left_over(tmp_path)
+        os.kill(running.pid, number)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[signal.Signals(number)], err
+    assert not left_over(tmp_path)
+    assert not list(places.iterdir())

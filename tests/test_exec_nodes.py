@@ -1,0 +1,96 @@
+"""Real programs with several processes on a host."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from test_exec import PING, report, run
+
+pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
+
+# Messages of each rank to each, with equal tags, short and long: each has its own bytes.
+ALL_TO_ALL = """
+for size in (3, 40_000):
+    for way in (1, -1):
+        inbox = [numpy.zeros(size, dtype="i") for _ in range(ranks)]
+        wanted = [world.Irecv(inbox[each], each, tag=7) for each in range(ranks)[::way]]
+        sent = [world.Isend(numpy.full(size, 100 * rank + each, dtype="i"), each, tag=7) for each in range(ranks)]
+        MPI.Request.Waitall(wanted + sent)
+        for each in range(ranks):
+            assert (inbox[each] == 100 * each + rank).all(), (rank, each, inbox[each][:3])
+status = MPI.Status()
+if rank == 0:
+    seen = set()
+    for _ in range(ranks - 1):
+        got = world.recv(source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG, status=status)
+        assert got == (status.source, status.tag)
+        seen.add(status.source)
+    assert seen == set(range(1, ranks))
+else:
+    world.send((rank, 9), 0, tag=9)
+"""
+
+
+@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g"])
+@pytest.mark.parametrize(("ranks", "each"), [(4, 2), (5, 3), (4, 4)])
+def test_messages_find_their_process(tmp_path: Path, nic: str, ranks: int, each: int) -> None:
+    made = report(tmp_path, ALL_TO_ALL, "--ranks-per-node", str(each), ranks=ranks, nic=nic)
+    assert made["ranks_per_node"] == each
+    assert sum(row["sends"] for row in made["ranks"]) == sum(row["receives"] for row in made["ranks"])
+
+
+def test_a_message_within_a_host_does_not_take_the_wire(tmp_path: Path) -> None:
+    options = ["--capture", "one.pcapng"]
+    within = report(tmp_path, PING, "--ranks-per-node", "2", *options)
+    between = report(tmp_path, PING)
+    assert within["max_finish_ns"] < between["max_finish_ns"]
+    assert within == report(tmp_path, PING, "--ranks-per-node", "2")
+
+
+def test_processes_of_a_host_share_its_card(tmp_path: Path) -> None:
+    # Two processes of host 0 send 16 MiB each to two of host 1: twice as long as one of them takes alone.
+    program = """
+bulk = numpy.zeros(16 << 20, dtype="b")
+world.Barrier()
+start = MPI.Wtime()
+if rank < {senders}:
+    world.Send(bulk, rank + 2)
+elif rank - 2 in range({senders}):
+    world.Recv(bulk, rank - 2)
+world.Barrier()
+if rank == 0:
+    print("took", MPI.Wtime() - start)
+"""
+    took = []
+    for senders in (1, 2):
+        status, out, err = run(tmp_path, program.format(senders=senders), "--ranks-per-node", "2", ranks=4)
+        assert status == 0, err
+        took.append(float(out.split("took ")[1].split()[0]))
+    assert took[1] == pytest.approx(2 * took[0], rel=0.1)
+
+
+def test_a_rank_is_named_by_its_own_number(tmp_path: Path) -> None:
+    program = "if rank == 3: world.Recv(numpy.zeros(4, dtype='b'), 1, tag=7)\n"
+    status, _, err = run(tmp_path, program, "--ranks-per-node", "2", "--patience", "2000", ranks=4)
+    assert status == 1
+    assert "node 1, program 'rank 3', waits for" in err
+    assert "a receive of 4 bytes from rank 1" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--ranks-per-node", "9"], "--ranks-per-node is 1 to 8, not 9"),
+        (["--ranks-per-node", "4"], "the program has 2 processes"),
+        (["--ranks-per-node", "2", "--topology", "pair"], "pair"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(tmp_path: Path, words: list[str], told: str) -> None:
+    status, _, err = run(tmp_path, PING, *words)
+    assert status == 2, err
+    assert told in err
+    assert "Traceback" not in err
