@@ -39,7 +39,8 @@ def run(folder: Path, program: str, *options: str, ranks: int = 2, nic: str = "s
 def report(folder: Path, program: str, *options: str, **more: Any) -> dict[str, Any]:
     status, out, err = run(folder, program, "--json", *options, **more)
     assert status == 0, err
-    return json.loads(out)
+    made: dict[str, Any] = json.loads(out)
+    return made
 
 
 VALUES = """
