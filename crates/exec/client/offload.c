@@ -23,7 +23,7 @@ enum { OFFLOADS = -1 };
 static int state = PASS_SET_UP;
 static int64_t longest;
 
-/* ---- start and end ---- */
+/* ---- start ---- */
 
 static void failed(const char *what) {
     fprintf(stderr, "nicety: rank %u: %s on the card has failed: %s\n", nicety_exec_rank(), what, nicety_reason());
@@ -80,12 +80,6 @@ EXPORT void nicety_offload_begin(void) {
         state = OFFLOADS;
     else if (bytes)
         card_give_up();
-}
-
-EXPORT void nicety_offload_end(void) {
-    if (state == OFFLOADS)
-        card_end();
-    state = PASS_SET_UP;
 }
 
 /* ---- what is offloaded ---- */

@@ -43,9 +43,8 @@ int nicety_offload_await(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_even
 /* Lets the CPU copy bytes: the time of that. The caller has copied them. */
 int nicety_offload_copy(uint64_t bytes);
 
-/* The library that offloads, if it is loaded: behind MPI's start, and before its end. */
+/* The library that offloads, if it is loaded: called when MPI has started. */
 void nicety_offload_begin(void) __attribute__((weak));
-void nicety_offload_end(void) __attribute__((weak));
 
 /* A function of MPI by its name, or NULL; `hiding` is the caller's own of this name. */
 void *nicety_mpi_function(const char *name, void *hiding);

@@ -134,13 +134,6 @@ void card_barrier(void) {
     done_by_all = operations;
 }
 
-void card_end(void) {
-    if (operations > done_by_all)
-        card_barrier();
-    if (is_told)
-        hear();
-}
-
 /* ---- broadcasts ---- */
 
 static void take(unsigned slot, void *into, size_t bytes) {

@@ -1,5 +1,6 @@
 /* Collective operations by the handlers of handlers/collectives.c, over Portals. All ranks call these in the same order, with the same
- * lengths. */
+ * lengths. When a rank's calls have returned, nothing is on its way to its memory, and what is on its way from there has left when the others'
+ * have. */
 
 #ifndef NICETY_OFFLOAD_CARD_H
 #define NICETY_OFFLOAD_CARD_H
@@ -23,7 +24,5 @@ void card_barrier(void);
 void card_broadcast(void *buffer, size_t bytes, uint32_t root);
 /* A vector of at most as many bytes as card_set_up says, by an operator and of a type of collectives.h. */
 void card_reduce(const void *from, void *to, size_t bytes, int op, int type);
-/* Returns when all messages have come. */
-void card_end(void);
 
 #endif

@@ -102,8 +102,6 @@ EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provide
 }
 
 EXPORT int MPI_Finalize(void) {
-    if (nicety_offload_end)
-        nicety_offload_end();
     WITHIN(NICETY_ENDS, MPI_Finalize);
     nicety_end_together();
     return code;

@@ -213,3 +213,75 @@ fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> 
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../client/offload_base.h");
+    const PLACE: &str = include_str!("../client/offload_base.c");
+
+    /// The names of the header that begin so, in their order, without the last, which is their number.
+    fn names_of(prefix: &str) -> Vec<String> {
+        let block = HEADER.split("enum {").find(|block| block.trim_start().starts_with(prefix)).unwrap();
+        let words = block.split('}').next().unwrap().lines().flat_map(|line| {
+            let code = line.split("/*").next().unwrap();
+            code.split(',').map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>()
+        });
+        let mut all: Vec<_> =
+            words.map(|word| word.strip_prefix(prefix).unwrap().to_lowercase().replace('_', "-")).collect();
+        all.pop();
+        all
+    }
+
+    #[test]
+    fn names_and_places_are_those_of_the_header() {
+        assert_eq!(names_of("OFFLOAD_"), COLLECTIVES);
+        assert_eq!(names_of("PASS_"), REASONS);
+        assert!(PLACE.contains(&format!("#define NICETY_OFFLOAD_AT {AT}\n")));
+        assert_eq!(size_of::<Counts>(), 8 * (2 * 3 + 3 * 8 + 1));
+    }
+
+    fn request(nic: &str, more: &str) -> Request {
+        let text =
+            format!(r#"{{"program": ["x"], "nic": "{nic}", "launcher": "none", "folder": "x"{more}}}"#);
+        Request::from_json(&text).unwrap()
+    }
+
+    #[test]
+    fn what_is_named_is_planned_once() {
+        let asked = request("spin-discrete", r#", "offload": ["barrier", "bcast", "barrier"]"#);
+        assert_eq!(names(&asked).unwrap(), ["bcast", "barrier"]);
+        let [planned] = <[_; 1]>::try_from(plan(&asked).unwrap().compile).unwrap();
+        assert_eq!((planned.source, planned.isa.as_str()), (SOURCE, "rv32imac_zicsr"));
+        assert!(plan(&request("qnix", "")).unwrap().compile.is_empty());
+    }
+
+    #[test]
+    fn counts_are_summed_over_ranks_for_what_is_offloaded() {
+        let mut counts = [Counts::default(); 2];
+        counts[0].offloaded_calls = [1, 2, 4];
+        counts[1].offloaded_calls = [8, 16, 32];
+        counts[0].passed_calls[1] = [0, 0, 0, 0, 5, 0, 0, 7];
+        counts[1].passed_calls[1] = [0, 0, 0, 0, 6, 0, 0, 0];
+        let own = Offload { names: "barrier".to_owned(), program: String::new(), packet_bytes: 4096 };
+        let expected = Offloaded {
+            name: "barrier",
+            offloaded_calls: 18,
+            offloaded_bytes: 0,
+            passed_calls: 18,
+            passed: vec![Passed { reason: "empty", calls: 11 }, Passed { reason: "set-up", calls: 7 }],
+        };
+        assert_eq!(own.report(&counts), [expected]);
+        let rank = counts[0].of_rank();
+        assert_eq!((rank.offloaded_calls, rank.passed_calls), (7, 12));
+    }
+
+    #[test]
+    fn cards_without_handlers_are_refused() {
+        for nic in ["qnix", "pspin", "spin-100g", "ethernet-100g", "apenet-v5", "nfp-4000"] {
+            let told = plan(&request(nic, r#", "offload": ["bcast"]"#)).unwrap_err().to_string();
+            assert!(told.contains("cards that have some are spin-discrete, spin-integrated"), "{told}");
+        }
+    }
+}
