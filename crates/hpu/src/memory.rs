@@ -320,6 +320,11 @@ impl<'a> AddressSpace<'a> {
         self.turns = Some(Turner { turns, slice });
     }
 
+    /// No access asks for its turn any more.
+    pub(crate) fn take_no_turns(&mut self) {
+        self.turns = None;
+    }
+
     /// Asks for the turn of an access to an ordered region. Returns what it takes.
     fn turn(&mut self, index: usize, reference: Reference) -> Result<Took, Stop> {
         let Reference { access, address, size, cycle, pc, .. } = reference;

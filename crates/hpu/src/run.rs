@@ -66,6 +66,7 @@ impl Context {
             (None, false) => self.run_on::<false, false>(image, space, reservations, until),
             (None, true) => self.run_on::<true, false>(image, space, reservations, until),
             (Some(overlap), cached) => {
+                space.take_no_turns();
                 self.open_window(overlap, &image.core().costs);
                 match cached {
                     false => self.run_on::<false, true>(image, space, reservations, until),

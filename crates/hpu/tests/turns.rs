@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use nicety_hpu::asm::*;
-use nicety_hpu::{AddressSpace, Exit, OrderPoint, Region, Turns};
+use nicety_hpu::{AddressSpace, Cache, CacheShape, Core, Exit, OrderPoint, Overlap, Region, Turns};
 use proptest::prelude::*;
 
 /// The cycles that slices may take: few, so that they end in the middle of code, too.
@@ -129,4 +129,28 @@ fn nobody_is_asked_for_words_that_are_ordered_by_themselves() {
     assert_eq!(exit, Exit::Order(OrderPoint::Memory { address: MEMORY + 8, size: 4, write: false }));
     drop(space);
     assert_eq!(asked.asked, []);
+}
+
+#[test]
+fn nobody_is_asked_where_instructions_overlap_or_come_through_a_cache() {
+    let overlap = Overlap { width: 2, window: 8, alus: 2, loads: 1, stores: 1, mispredict: 4 };
+    for core in [Core { overlap: Some(overlap), ..Core::default() }, Core::default()] {
+        let mut machine = Machine::on(&core, &[lw(T0, 8, A0), ret()]);
+        machine.call(&[MEMORY]);
+        let Machine { image, memory, stack, context, reservations } = &mut machine;
+        let mut asked = Asked { refused: 0, asked: Vec::new() };
+        let mut cache = Cache::new(CacheShape { bytes: 64, ways: 1, line: 16 });
+        cache.fill(CODE, 0);
+        let mut space = AddressSpace::new()
+            .with(Region::stack("stack", STACK, stack, GUARD))
+            .with(Region::memory("memory", MEMORY, memory).ordered());
+        if core.overlap.is_none() {
+            space.fetch_through(&mut cache, 0);
+        }
+        space.take_turns(&mut asked, SLICE);
+        let exit = context.run(image, &mut space, reservations, u64::MAX);
+        assert_eq!(exit, Exit::Order(OrderPoint::Memory { address: MEMORY + 8, size: 4, write: false }));
+        drop(space);
+        assert_eq!(asked.asked, []);
+    }
 }
