@@ -82,7 +82,7 @@ fn python(schemas: &[(String, Value)]) -> String {
     let mut text = "\"\"\"Requests and reports of benchmarks and applications: plain dicts, as in JSON.\n\nMade of the types \
                     in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ \
                     import annotations\n\nfrom typing import Annotated, Literal, NotRequired, Required, TypedDict\n\nfrom nicety.shared.checks import U32, \
-                    Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option, shared\n"
+                    Expressions, Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option, shared\n"
         .to_owned();
     let common = common(schemas);
     write!(text, "\n\n@shared\n{}", options(COMMON, &common, None)).unwrap();
@@ -146,6 +146,7 @@ fn argument(name: &str, schema: &Value) -> String {
     let json = annotation(schema);
     match (json.trim_end_matches(" | None"), schema["format"].as_str()) {
         ("list[str]", _) if name == "overrides" => "Overrides",
+        ("list[str]", Some("expressions")) => "Expressions",
         ("list[str]", _) => "Names",
         ("list[int]", _) if schema["items"]["format"] == "uint8" => "bytes",
         ("list[int]", _) => "Numbers",

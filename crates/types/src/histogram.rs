@@ -39,6 +39,17 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
+    /// Counts the values of another one as well.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        self.counts.iter_mut().zip(&other.counts).for_each(|(own, other)| *own += other);
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
     /// The number of values.
     pub fn count(&self) -> u64 {
         self.count
@@ -77,6 +88,23 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_together_are_as_one_of_all_values() {
+        let of = |values: &[u64]| {
+            let mut made = Histogram::default();
+            values.iter().for_each(|&value| made.add(value));
+            made
+        };
+        for (a, b) in [([1, 70_000], [5, 900]), ([1, 2], [3, 1 << 40]), ([u64::MAX, 7], [0, 0])] {
+            let mut both = of(&a);
+            both.merge(&of(&b));
+            assert_eq!(both, of(&[a, b].concat()));
+            let mut alone = Histogram::default();
+            alone.merge(&both);
+            assert_eq!(alone, both);
+        }
+    }
 
     #[test]
     fn every_value_is_in_its_bucket() {

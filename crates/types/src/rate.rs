@@ -52,6 +52,14 @@ impl Gap {
         }
     }
 
+    /// The gap of so many wires side by side, each with this one.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub const fn of_wires(self, wires: u32) -> Gap {
+        Gap::new(self.numerator, self.denominator * wires as u64)
+    }
+
     /// Picoseconds a byte, for display and results only.
     pub fn ps_per_byte(self) -> f64 {
         self.numerator as f64 / self.denominator as f64

@@ -37,6 +37,7 @@ from nicety.shared.types import (
     LineRateRow,
     Lock,
     MemoryLevel,
+    PortFigures,
     ProgramManifest,
     SourceManifest,
     TrafficFigures,
@@ -168,7 +169,7 @@ def line_rate_text(report: LineRateReport) -> str:
     """A report as text."""
     rows = report["rows"]
     if "traffic" in rows[0]:
-        about = [f"traffic, each packet a message: {rows[0]['traffic']['traffic']}", f"seed {report['seed']}"]
+        about = [*_expressions(rows[0]["traffic"]), f"seed {report['seed']}"]
     else:
         each, counts = rows[0]["message_packets"], distinct(row["packets"] for row in rows)
         about = [
@@ -188,6 +189,17 @@ def line_rate_text(report: LineRateReport) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _expressions(traffic: TrafficFigures) -> list[str]:
+    """What was sent: a line for each port."""
+    ports = traffic.get("ports", [])
+    if not ports:
+        return [f"traffic, each packet a message: {traffic['traffic']}"]
+    return [
+        f"traffic of {len(ports)} ports at once, each packet a message",
+        *(f"port {port['port']}: {port['traffic']}" for port in ports),
+    ]
+
+
 def words_of(rows: list[LineRateRow]) -> list[str]:
     """A card's figures in sentences."""
     return [*shortfalls(rows), *headrooms(rows), *waits(rows), *foundation(rows), *rests(rows)]
@@ -198,7 +210,7 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
     tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [["Packet", *_FIGURES], *map(_cells, rows)])]
     if figures := [row["traffic"] for row in rows if "traffic" in row]:
         title = f"{nic}: what became of the traffic, and latency through the card (ns)"
-        tables.insert(0, (title, [list(_TRAFFIC_COLUMNS), *map(_traffic_cells, figures)]))
+        tables.insert(0, (title, _traffic_table(figures)))
     if any(figures["handler"] != "payload" for row in rows for figures in row["handlers"]):
         cells = [
             [
@@ -230,7 +242,18 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
     return tables
 
 
-def _traffic_cells(figures: TrafficFigures) -> list[str]:
+def _traffic_table(figures: Sequence[TrafficFigures]) -> list[list[str]]:
+    """What became of the traffic; with several ports, of each of them as well."""
+    if not any("ports" in each for each in figures):
+        return [list(_TRAFFIC_COLUMNS), *map(_traffic_cells, figures)]
+    lines = []
+    for each in figures:
+        lines += [[str(port["port"]), *_traffic_cells(port)] for port in each.get("ports", [])]
+        lines.append(["all", *_traffic_cells(each)])
+    return [["Port", *_TRAFFIC_COLUMNS], *lines]
+
+
+def _traffic_cells(figures: TrafficFigures | PortFigures) -> list[str]:
     counts = [figures["offered"], figures["handled"], figures["passed"], figures["dropped_by_handler"]]
     counts += [figures["failed"], figures["dropped_by_overload"]]
     times = [
@@ -468,7 +491,8 @@ def line_rate_figure(report: LineRateReport) -> Figure:
     curves = _curves(rows, scale)
     below = []
     if traffic := [row for row in rows if "traffic" in row]:
-        below.append((0.8 + 0.8 * len(traffic), draw_fates))
+        bars = sum(1 + len(row["traffic"].get("ports", [])) for row in traffic)
+        below.append((0.8 + 0.8 * bars, draw_fates))
     if moved := len(sensitive(rows)):
         below.append((0.8 + 0.24 * moved, draw_sensitivity))
     heights = [3.4, 3.0, *(height for height, _ in below)]

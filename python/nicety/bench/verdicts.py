@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nicety.shared.types import CardPart, LineRateRow, MovedValue, TrafficFigures
+from nicety.shared.types import CardPart, LineRateRow, MovedValue, PortFigures, TrafficFigures
 from nicety.show.columns import distinct, fixed
 
 if TYPE_CHECKING:
@@ -136,9 +136,14 @@ FATES = ("passed", "dropped by handlers", "failed", "lost: packet buffer full", 
 _LEAST = 0.1
 
 
-def fates(figures: TrafficFigures) -> list[int]:
-    """How many packets of the traffic had each of these fates: all that were offered."""
-    passed, dropped_at_host = figures["passed"], figures["dropped_at_host"]
+def fates(figures: TrafficFigures | PortFigures, dropped_at_host: int = 0) -> list[int]:
+    """How many packets of the traffic had each of these fates: all that were offered.
+
+    Args:
+        figures: the traffic.
+        dropped_at_host: how many the host had no room for; which port's they were is not known.
+    """
+    passed = figures["passed"]
     dropped = [figures["dropped_by_handler"], figures["failed"], figures["dropped_by_overload"]]
     return [passed - dropped_at_host, *dropped, dropped_at_host]
 
@@ -148,8 +153,17 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     from nicety.show.bars import hatch
     from nicety.show.lines import COLOURS
 
-    found = [(row["nic"], row["traffic"]) for row in rows if "traffic" in row]
-    shares = [[100 * count / figures["offered"] for count in fates(figures)] for _, figures in found]
+    found: list[tuple[str, TrafficFigures | PortFigures]] = []
+    shares: list[list[float]] = []
+    for row in (row for row in rows if "traffic" in row):
+        traffic = row["traffic"]
+        # A port that has had no time to send anything has no shares.
+        ports = [port for port in traffic.get("ports", []) if port["offered"]]
+        found += [(f"{row['nic']}, port {port['port']}", port) for port in ports]
+        shares += [[100 * count / port["offered"] for count in fates(port)] for port in ports]
+        found.append((f"{row['nic']}, all ports" if ports else row["nic"], traffic))
+        counts = fates(traffic, traffic["dropped_at_host"])
+        shares.append([100 * count / traffic["offered"] for count in counts])
     for number, fate in enumerate(FATES):
         widths = [share[number] for share in shares]
         if any(widths):
@@ -177,7 +191,7 @@ def _percent(share: float) -> str:
     return f"below {_LEAST}%" if 0 < share < _LEAST else f"{fixed(share, 1)}%"
 
 
-def _latencies(nic: str, figures: TrafficFigures) -> str:
+def _latencies(nic: str, figures: TrafficFigures | PortFigures) -> str:
     times = {
         "p50": figures["latency_ns_p50"],
         "p99": figures["latency_ns_p99"],

@@ -13,7 +13,7 @@ import typer
 
 from nicety.cli.options import Capture
 from nicety.errors import InputError
-from nicety.shared.checks import U64, Names, Numbers, Overrides, one_of, shown
+from nicety.shared.checks import U64, Expressions, Names, Numbers, Overrides, one_of, shown
 from nicety.shared.options import Argument, arguments_of
 from nicety.shared.ranges import format_numbers, format_size, parse_ranges
 
@@ -64,7 +64,7 @@ class CommandOption:
         default = self._default
         kind: Any = str
         metavar = option.metavar
-        if of in (Names, Overrides):
+        if of in (Names, Overrides, Expressions):
             kind, metavar = list[str], metavar or ("A[,B]" if of == Names else "KEY=VALUE")
         elif of == Numbers:
             metavar = metavar or "RANGE"
@@ -106,7 +106,7 @@ class CommandOption:
         of = self.argument.type
         if value is None or (self._usual is None and value == self._default):
             return None
-        if of == Overrides:
+        if of in (Overrides, Expressions):
             return value
         if of == Names:
             return parse_names(value, self.flag)

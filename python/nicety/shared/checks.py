@@ -20,6 +20,8 @@ Numbers = int | Iterable[int]
 """A number, or several."""
 Names = str | PathLike[str] | Iterable[str | PathLike[str]]
 """A name or a file's path, or several."""
+Expressions = str | Iterable[str]
+"""An expression, such as of traffic, or several: it may have commas."""
 Overrides = str | Iterable[str] | Mapping[str, object]
 """Changes to a card: `KEY=VALUE`, one or several, or a dict of keys to values."""
 

@@ -17,7 +17,20 @@ from dataclasses import dataclass
 from os import fspath
 from typing import Any, TypeVar, Union
 
-from nicety.shared.checks import U64, Faults, Names, Numbers, Overrides, Place, changes, names, numbers, text, whole
+from nicety.shared.checks import (
+    U64,
+    Expressions,
+    Faults,
+    Names,
+    Numbers,
+    Overrides,
+    Place,
+    changes,
+    names,
+    numbers,
+    text,
+    whole,
+)
 
 _T = TypeVar("_T")
 
@@ -75,7 +88,7 @@ class Argument:
     @property
     def has_own_check(self) -> bool:
         """Whether `read` says more of a wrong type than its name."""
-        return any(self.type == kind for kind in (Names, Numbers, Overrides, Faults))
+        return any(self.type == kind for kind in (Names, Numbers, Overrides, Expressions, Faults))
 
     def read(self, value: Any) -> Any:
         """The value as in JSON.
@@ -86,6 +99,8 @@ class Argument:
         if self.type == Names:
             default = self.option.default or self.option.example or ""
             return names(value, self.each, default if isinstance(default, str) else default[0])
+        if self.type == Expressions:
+            return names(value, self.name, "udp size=64")
         if self.type == Numbers:
             return numbers(value, self.each, self.option.most)
         if self.type == Overrides:

@@ -20,7 +20,7 @@ from nicety.shared.options import Argument, arguments_of, texts_of
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
-_OWN_CHECKS = ("Names", "Numbers", "Overrides", "Faults", "Cards", "Users", "Unpack")
+_OWN_CHECKS = ("Names", "Numbers", "Overrides", "Expressions", "Faults", "Cards", "Users", "Unpack")
 """Annotations that a function reads by `checks` or the like, which says more."""
 
 _WORDS: dict[object, str] = {

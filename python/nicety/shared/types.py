@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
-from nicety.shared.checks import U32, Faults, Names, Numbers, Overrides, Place
+from nicety.shared.checks import U32, Expressions, Faults, Names, Numbers, Overrides, Place
 from nicety.shared.options import Option, shared
 
 
@@ -928,6 +928,44 @@ class PointFailure(TypedDict):
     times: int
 
 
+class PortFigures(TypedDict):
+    """Traffic of one port among several, and what became of it.
+
+    Attributes:
+        port: Its number.
+        traffic: The expression.
+        offered: Packets offered to the wire, until the traffic of a port had ended.
+        offered_bytes: Their payload: bytes of frames.
+        offered_ns: How long they take on a wire that nothing holds up.
+        handled: Packets that the card took in: all but those dropped by overload.
+        passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
+        dropped_by_handler: Packets that handlers dropped.
+        failed: Packets on which a handler failed.
+        dropped_by_overload: Packets that found the packet buffer full, and were dropped.
+        latency_ns_mean: The latency through the card: the mean.
+        latency_ns_p50: The median.
+        latency_ns_p99: The 99th percentile.
+        latency_ns_p999: The 99.9th percentile.
+        latency_ns_max: The maximum, exactly.
+    """
+
+    port: int
+    traffic: str
+    offered: int
+    offered_bytes: int
+    offered_ns: float
+    handled: int
+    passed: int
+    dropped_by_handler: int
+    failed: int
+    dropped_by_overload: int
+    latency_ns_mean: float
+    latency_ns_p50: float
+    latency_ns_p99: float
+    latency_ns_p999: float
+    latency_ns_max: float
+
+
 class ProgramManifest(TypedDict):
     """A compiled program in a report's manifest: its one source, or all of them.
 
@@ -1323,12 +1361,12 @@ class TrafficFigures(TypedDict):
     """Traffic, and what became of it.
 
     Attributes:
-        traffic: The expression.
+        traffic: The expression; of several ports, all of them.
         overload: What happens when the packet buffer is full: `credits`, the sender waits for them; `lossy`, packets
             are dropped; or `pfc`, the wire is paused.
         offered: Packets offered to the wire.
         offered_bytes: Their payload: bytes of frames.
-        offered_ns: How long they take on a wire that nothing holds up.
+        offered_ns: How long they take on a wire that nothing holds up; of several ports, at the sum of their rates.
         handled: Packets that the card took in: all but those dropped by overload.
         passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
         dropped_by_handler: Packets that handlers dropped.
@@ -1342,6 +1380,7 @@ class TrafficFigures(TypedDict):
         latency_ns_p99: The 99th percentile.
         latency_ns_p999: The 99.9th percentile.
         latency_ns_max: The maximum, exactly.
+        ports: The same for each port, where there are several.
     """
 
     traffic: str
@@ -1361,6 +1400,7 @@ class TrafficFigures(TypedDict):
     latency_ns_p99: float
     latency_ns_p999: float
     latency_ns_max: float
+    ports: NotRequired[list[PortFigures]]
 
 
 class WaitingLine(TypedDict):
@@ -1907,7 +1947,8 @@ class LineRateOptions(TypedDict, total=False):
         state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
         traffic: Packets to send instead of equal ones at the wire's rate: a capture, as in `capture=FILE.pcap
             rate=wire`, or made ones, as in `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps
-            arrivals=poisson`.
+            arrivals=poisson`; several for several ports of the card (link.ports), the first for port 0, all at once
+            until one of them has ended.
         user_header: First bytes of every message; the rest is random.
     """
 
@@ -1924,7 +1965,7 @@ class LineRateOptions(TypedDict, total=False):
     sensitivity: Annotated[bool | None, Option(default=False)]
     state: Annotated[bytes | None, Option(default=b"")]
     state_bytes: Annotated[int | None, Option(most=67108864, metavar="SIZE")]
-    traffic: Annotated[str | None, Option(metavar="EXPRESSION")]
+    traffic: Annotated[Expressions | None, Option(metavar="EXPRESSION")]
     user_header: Annotated[bytes | None, Option(default=b"")]
 
 

@@ -36,6 +36,7 @@ _LISTED = {
     "transport": ("node",),
     "faults": ("link",),
     "ports": ("at", "port"),
+    "traffic_ports": ("port",),
     "flows": ("source", "target"),
     "handlers": ("handler",),
     "breakdown": ("group",),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TrafficFigures")]
 pub struct TrafficRow {
-    /// The expression.
+    /// The expression; of several ports, all of them.
     pub traffic: String,
     /// What happens when the packet buffer is full: `credits`, the sender waits for them; `lossy`, packets are dropped; or
     /// `pfc`, the wire is paused.
@@ -22,7 +22,7 @@ pub struct TrafficRow {
     pub offered: u64,
     /// Their payload: bytes of frames.
     pub offered_bytes: u64,
-    /// How long they take on a wire that nothing holds up.
+    /// How long they take on a wire that nothing holds up; of several ports, at the sum of their rates.
     pub offered_ns: f64,
     /// Packets that the card took in: all but those dropped by overload.
     pub handled: u64,
@@ -41,6 +41,45 @@ pub struct TrafficRow {
     /// The latency through the card, from the last byte in the packet buffer until the packet has left it: the mean.
     pub latency_ns_mean: f64,
     /// The median, by nearest rank, and at most 0.2 % above it; likewise the following.
+    pub latency_ns_p50: f64,
+    /// The 99th percentile.
+    pub latency_ns_p99: f64,
+    /// The 99.9th percentile.
+    pub latency_ns_p999: f64,
+    /// The maximum, exactly.
+    pub latency_ns_max: f64,
+    /// The same for each port, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortRow>,
+}
+
+/// Traffic of one port among several, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PortFigures")]
+pub struct PortRow {
+    /// Its number.
+    pub port: u64,
+    /// The expression.
+    pub traffic: String,
+    /// Packets offered to the wire, until the traffic of a port had ended.
+    pub offered: u64,
+    /// Their payload: bytes of frames.
+    pub offered_bytes: u64,
+    /// How long they take on a wire that nothing holds up.
+    pub offered_ns: f64,
+    /// Packets that the card took in: all but those dropped by overload.
+    pub handled: u64,
+    /// Of these, packets that no handler dropped: processed, or on their way to host memory.
+    pub passed: u64,
+    /// Packets that handlers dropped.
+    pub dropped_by_handler: u64,
+    /// Packets on which a handler failed.
+    pub failed: u64,
+    /// Packets that found the packet buffer full, and were dropped.
+    pub dropped_by_overload: u64,
+    /// The latency through the card: the mean.
+    pub latency_ns_mean: f64,
+    /// The median.
     pub latency_ns_p50: f64,
     /// The 99th percentile.
     pub latency_ns_p99: f64,
@@ -103,17 +142,23 @@ struct Packet {
     fate: Option<Fate>,
 }
 
+/// The packets of one port.
 #[derive(Default)]
-struct State {
+struct Port {
     /// Packets in the buffer by their number, from `first` on; none for those that have left or were dropped on the way.
     packets: VecDeque<Option<Packet>>,
     first: u64,
+    fates: Fates,
+    latency: Histogram,
+}
+
+#[derive(Default)]
+struct State {
+    ports: Vec<Port>,
     inside: u64,
     most_inside: u64,
     runs: [Runs; 3],
     parked: bool,
-    fates: Fates,
-    latency: Histogram,
     began: Option<Time>,
     ended: Time,
 }
@@ -125,12 +170,18 @@ pub(super) struct Meter {
     payload_handler: bool,
 }
 
-/// The sender of the traffic.
-const SENDER: NodeId = NodeId(0);
+/// The node of the card that is watched.
+pub(super) const CARD: NodeId = NodeId(1);
+
+/// The sender of a port's traffic: the nodes beside the card, in their order.
+pub(super) const fn sender(port: u32) -> NodeId {
+    NodeId(if port < CARD.0 { port } else { port + 1 })
+}
 
 impl Meter {
-    pub(super) fn new(payload_handler: bool) -> Meter {
-        Meter { state: RefCell::default(), payload_handler }
+    pub(super) fn new(ports: usize, payload_handler: bool) -> Meter {
+        let state = State { ports: (0..ports).map(|_| Port::default()).collect(), ..State::default() };
+        Meter { state: RefCell::new(state), payload_handler }
     }
 
     /// The figures, if a packet has come; a slot is taken for so long beside its packet's stay, on the way there and back.
@@ -139,34 +190,79 @@ impl Meter {
         let took = state.ended.saturating_since(state.began?);
         let sum = |histogram: &Histogram| Duration::from_ps(histogram.sum() as u64);
         let held = state.runs.iter().map(|runs| sum(&runs.time)).sum();
+        let latency = state.latency();
         let handlers = state.runs.iter().zip(KINDS).filter(|(runs, _)| runs.cycles.count() > 0);
         Some(Measured {
             handlers: handlers.map(|(runs, kind)| runs.row(kind)).collect(),
             held,
             parked: state.parked,
-            fates: state.fates,
+            fates: state.fates(),
             took,
             at_work: held,
             held_up,
             buffer_used: state.most_inside,
-            places: sum(&state.latency) + Duration::from_ps(beside.ps() * state.latency.count()),
+            places: sum(&latency) + Duration::from_ps(beside.ps() * latency.count()),
         })
     }
 
     /// Packets that have left the card, and their latencies put into a row.
     pub(super) fn fill(&self, row: &mut TrafficRow) {
         let state = self.state.borrow();
-        let Fates { processed, dropped, proceeded, failed } = state.fates;
-        row.handled = processed + dropped + proceeded + failed;
-        (row.passed, row.dropped_by_handler, row.failed) = (processed + proceeded, dropped, failed);
-        let ns = |per_mille| state.latency.percentile(per_mille) as f64 / 1000.0;
-        row.latency_ns_mean = state.latency.mean() / 1000.0;
-        (row.latency_ns_p50, row.latency_ns_p99, row.latency_ns_p999) = (ns(500), ns(990), ns(999));
-        row.latency_ns_max = state.latency.max() as f64 / 1000.0;
+        let all = figures(state.fates(), &state.latency());
+        (row.handled, row.passed) = (all.handled, all.passed);
+        (row.dropped_by_handler, row.failed) = (all.dropped_by_handler, all.failed);
+        row.latency_ns_mean = all.latency_ns_mean;
+        (row.latency_ns_p50, row.latency_ns_p99, row.latency_ns_p999) =
+            (all.latency_ns_p50, all.latency_ns_p99, all.latency_ns_p999);
+        row.latency_ns_max = all.latency_ns_max;
+    }
+
+    /// The same of a port.
+    pub(super) fn port(&self, number: usize) -> PortRow {
+        let port = &self.state.borrow().ports[number];
+        figures(port.fates, &port.latency)
+    }
+}
+
+/// Packets with these fates and latencies.
+fn figures(Fates { processed, dropped, proceeded, failed }: Fates, latency: &Histogram) -> PortRow {
+    let ns = |per_mille| latency.percentile(per_mille) as f64 / 1000.0;
+    PortRow {
+        handled: processed + dropped + proceeded + failed,
+        passed: processed + proceeded,
+        dropped_by_handler: dropped,
+        failed,
+        latency_ns_mean: latency.mean() / 1000.0,
+        latency_ns_p50: ns(500),
+        latency_ns_p99: ns(990),
+        latency_ns_p999: ns(999),
+        latency_ns_max: latency.max() as f64 / 1000.0,
+        ..PortRow::default()
     }
 }
 
 impl State {
+    /// The port that a node sends to; none of the card itself.
+    fn port(&mut self, source: NodeId) -> Option<&mut Port> {
+        let number = match source {
+            CARD => return None,
+            NodeId(node) => node - u32::from(node > CARD.0),
+        };
+        self.ports.get_mut(number as usize)
+    }
+
+    fn fates(&self) -> Fates {
+        self.ports.iter().fold(Fates::default(), |all, port| all + port.fates)
+    }
+
+    fn latency(&self) -> Histogram {
+        let mut all = Histogram::default();
+        self.ports.iter().for_each(|port| all.merge(&port.latency));
+        all
+    }
+}
+
+impl Port {
     fn place(&mut self, message: MessageId) -> Option<&mut Option<Packet>> {
         let at = message.sequence.checked_sub(self.first)?;
         self.packets.get_mut(at as usize)
@@ -175,50 +271,46 @@ impl State {
 
 impl Watch for Meter {
     fn arrived(&self, message: MessageId, at: Time) {
-        if message.source != SENDER {
-            return;
-        }
         let state = &mut *self.state.borrow_mut();
-        if state.packets.is_empty() {
-            state.first = message.sequence;
+        let Some(port) = state.port(message.source) else { return };
+        if port.packets.is_empty() {
+            port.first = message.sequence;
         }
         // Packets come in the order in which they were sent; one in between was dropped.
-        let number = (message.sequence - state.first) as usize;
-        state.packets.resize(number, None);
-        state.packets.push_back(Some(Packet { arrived: at, fate: None }));
+        let number = (message.sequence - port.first) as usize;
+        port.packets.resize(number, None);
+        port.packets.push_back(Some(Packet { arrived: at, fate: None }));
         state.began.get_or_insert(at);
         state.inside += 1;
         state.most_inside = state.most_inside.max(state.inside);
     }
 
     fn settled(&self, message: MessageId, at: Time) {
-        if message.source != SENDER {
-            return;
-        }
         let state = &mut *self.state.borrow_mut();
-        let Some(packet) = state.place(message).and_then(Option::take) else { return };
-        state.latency.add(at.saturating_since(packet.arrived).ps());
-        state.inside -= 1;
-        state.ended = state.ended.max(at);
+        let Some(port) = state.port(message.source) else { return };
+        let Some(packet) = port.place(message).and_then(Option::take) else { return };
+        port.latency.add(at.saturating_since(packet.arrived).ps());
         let usual = if self.payload_handler { Fate::Failed } else { Fate::Proceeded };
         *match packet.fate.unwrap_or(usual) {
-            Fate::Processed => &mut state.fates.processed,
-            Fate::Dropped => &mut state.fates.dropped,
-            Fate::Proceeded => &mut state.fates.proceeded,
-            Fate::Failed => &mut state.fates.failed,
+            Fate::Processed => &mut port.fates.processed,
+            Fate::Dropped => &mut port.fates.dropped,
+            Fate::Proceeded => &mut port.fates.proceeded,
+            Fate::Failed => &mut port.fates.failed,
         } += 1;
-        while let Some(None) = state.packets.front() {
-            state.packets.pop_front();
-            state.first += 1;
+        while let Some(None) = port.packets.front() {
+            port.packets.pop_front();
+            port.first += 1;
         }
+        state.inside -= 1;
+        state.ended = state.ended.max(at);
     }
 
     fn ran(&self, run: &HandlerRun) {
-        if run.message.source != SENDER {
-            return;
-        }
         let Some(kind) = KINDS.iter().position(|kind| *kind == run.kind) else { return };
         let state = &mut *self.state.borrow_mut();
+        if state.port(run.message.source).is_none() {
+            return;
+        }
         state.runs[kind].add(run);
         state.parked |= !run.parked.is_zero();
         let fate = match (kind, run.outcome) {
@@ -231,7 +323,8 @@ impl Watch for Meter {
             (2, _) => return,
             _ => Some(Fate::Failed),
         };
-        if let Some(Some(packet)) = state.place(run.message) {
+        let port = state.port(run.message.source);
+        if let Some(Some(packet)) = port.and_then(|port| port.place(run.message)) {
             packet.fate = fate;
         }
     }
@@ -242,7 +335,7 @@ mod tests {
     use super::*;
 
     fn message(sequence: u64) -> MessageId {
-        MessageId { source: SENDER, sequence }
+        MessageId { source: sender(0), sequence }
     }
 
     fn run(kind: &'static str, sequence: u64, outcome: &'static str) -> HandlerRun {
@@ -263,7 +356,7 @@ mod tests {
 
     #[test]
     fn each_packet_has_a_fate_and_a_latency_in_flat_memory() {
-        let meter = Meter::new(true);
+        let meter = Meter::new(1, true);
         let at = Time::from_ps;
         // Every fifth packet is dropped on the way.
         for round in 0..2_000u64 {
@@ -281,7 +374,7 @@ mod tests {
             for number in [2, 0, 3, 1] {
                 meter.settled(message(first + number), at(time + 100 + number));
             }
-            assert!(meter.state.borrow().packets.len() <= 5);
+            assert!(meter.state.borrow().ports[0].packets.len() <= 5);
         }
         let measured = meter.measured(Duration::from_ps(10), false).unwrap();
         let Fates { processed, dropped, proceeded, failed } = measured.fates;
@@ -299,5 +392,33 @@ mod tests {
             (8_000, 4_000, 2_000, 2_000)
         );
         assert_eq!((row.latency_ns_p50, row.latency_ns_max), (0.1, 0.1));
+    }
+    #[test]
+    fn ports_are_counted_on_their_own_and_together() {
+        assert_eq!([0, 1, 2].map(sender), [NodeId(0), NodeId(2), NodeId(3)]);
+        let meter = Meter::new(2, true);
+        let at = Time::from_ps;
+        let of = |port| MessageId { source: sender(port), sequence: 0 };
+        meter.arrived(of(0), at(0));
+        meter.arrived(of(1), at(5));
+        // What the card sends itself, and what others do, is not the traffic's.
+        for stranger in [CARD, NodeId(3)] {
+            meter.arrived(MessageId { source: stranger, sequence: 0 }, at(6));
+            meter.settled(MessageId { source: stranger, sequence: 0 }, at(7));
+        }
+        meter.ran(&HandlerRun { message: of(1), ..run("payload", 0, "DROP") });
+        meter.ran(&HandlerRun { message: of(0), ..run("payload", 0, "SUCCESS") });
+        meter.settled(of(1), at(505));
+        meter.settled(of(0), at(700));
+        let ports = [0, 1].map(|port| meter.port(port));
+        let counts = ports.each_ref().map(|port| (port.handled, port.passed, port.dropped_by_handler));
+        assert_eq!(counts, [(1, 1, 0), (1, 0, 1)]);
+        assert_eq!(ports.map(|port| port.latency_ns_max), [0.7, 0.5]);
+        let measured = meter.measured(Duration::ZERO, false).unwrap();
+        assert_eq!((measured.fates.processed, measured.fates.dropped, measured.buffer_used), (1, 1, 2));
+        assert_eq!((measured.took, measured.places), (Duration::from_ps(700), Duration::from_ps(1_200)));
+        let mut row = TrafficRow::default();
+        meter.fill(&mut row);
+        assert_eq!((row.handled, row.latency_ns_p50, row.latency_ns_max), (2, 0.5, 0.7));
     }
 }

@@ -25,7 +25,7 @@ mod tested;
 mod verdict;
 
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
-pub use meter::TrafficRow;
+pub use meter::{PortRow, TrafficRow};
 pub use request::{Plan, Planned, Request, plan};
 pub use row::{Fates, HandlerRow, Loads, LockRow, Row};
 pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
@@ -131,8 +131,8 @@ fn handlers_of(
 }
 
 fn point_name(request: &Request, packet_bytes: u64) -> String {
-    match request.traffic {
-        Some(_) => "traffic".to_owned(),
-        None => format!("packets of {packet_bytes} B"),
+    match request.traffic.is_empty() {
+        false => "traffic".to_owned(),
+        true => format!("packets of {packet_bytes} B"),
     }
 }

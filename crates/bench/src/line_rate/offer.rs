@@ -1,8 +1,11 @@
 //! A line-rate check with traffic: its packets are offered to the card when they are due, each as a message of one packet.
+//!
+//! Each expression is for a port of the card. All begin at once, and all end when the first of them does: so the mix of
+//! packets is that of their rates, whose sum the card has to keep up with.
 
 use super::Row;
 use super::load::{Input, Interval, Load};
-use super::meter::{Meter, TrafficRow};
+use super::meter::{CARD, Meter, PortRow, TrafficRow, sender as sender_of};
 use super::request::{Messages, refused, traffic_of};
 use super::rig::{DATA, PT, Rig, run};
 use super::tested::{OnHost, Tested};
@@ -14,14 +17,14 @@ use nicety::{
 use nicety_fabric::{Buffering, PauseSpec};
 use nicety_nic::spin::{Due, Offered, Target};
 use nicety_traffic::{Due as TrafficDue, Stream, TrafficError};
-use nicety_types::{Duration, NodeId};
-use std::cell::RefCell;
+use nicety_types::Duration;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Most rows of one kind in a timeline.
 const ROWS: usize = 1 << 16;
 
-/// What the generator leaves: what it offered, and why it ended early, if it did.
+/// What the generator of a port leaves: what it offered, and why it ended early, if it did.
 #[derive(Default)]
 struct Sender {
     offered: Offered,
@@ -29,11 +32,11 @@ struct Sender {
 }
 
 impl Rig<'_> {
-    /// Measures the request's traffic, an expression.
+    /// Measures traffic, an expression for each port.
     pub(super) fn offer(
         &self,
         tested: &Tested<'_>,
-        expression: &str,
+        expressions: &[String],
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
         let (stop, interrupt) = self.stop();
@@ -52,10 +55,18 @@ impl Rig<'_> {
                 _ => FlowControl::Credits,
             },
             // Whatever drops or pauses is at the card: a switch sends as fast as one sender does.
-            topology: if self.request.lossy || self.request.pfc { Topology::Star } else { Topology::Pair },
-            ..ClusterConfig::new(2, self.card.clone())
+            topology: match self.request.lossy || self.request.pfc || expressions.len() > 1 {
+                true => Topology::Star,
+                false => Topology::Pair,
+            },
+            all_ports: (expressions.len() > 1).then_some(CARD.0),
+            ..ClusterConfig::new(1 + expressions.len() as u32, self.card.clone())
         })?;
-        let sender = self.send(&mut cluster, tested, expression)?;
+        let over = Rc::new(Cell::new(false));
+        let senders = (0..)
+            .zip(expressions)
+            .map(|(port, expression)| self.send(&mut cluster, tested, (port, expression), &over))
+            .collect::<Result<Vec<_>, _>>()?;
         // The memory lives as long as the run.
         let _memory = match tested {
             Tested::Messages(spec) => Some(self.receive(&mut cluster, spec.packet_payload)?),
@@ -65,20 +76,23 @@ impl Rig<'_> {
             }
         };
         let (card, link) = (OnHost::of(cluster.host(1), tested)?, tested.link());
-        let meter = Rc::new(Meter::new(self.handlers.has_payload_handler() && !tested.has_frames()));
+        let payload_handler = self.handlers.has_payload_handler() && !tested.has_frames();
+        let meter = Rc::new(Meter::new(senders.len(), payload_handler));
         card.processors().watched_by(meter.clone());
         let run = run(&mut cluster, card.processors(), stop)?;
-        let Sender { offered, error } = sender.take();
-        if let Some(error) = error {
-            return Err(refused(&error));
+        let senders: Vec<Sender> = senders.iter().map(|sender| sender.take()).collect();
+        if let Some(error) = senders.iter().find_map(|sender| sender.error.as_ref()) {
+            return Err(refused(error));
         }
+        let each: Vec<Offered> = senders.iter().map(|sender| sender.offered).collect();
+        let (offered, held_up) = (together(&each), each.iter().any(held_up));
         // On the wire, in the buffer, and the credit's way back.
         let beside = link.latency + link.latency;
         let measured = meter
-            .measured(beside, held_up(&offered))
+            .measured(beside, held_up)
             .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
         let mut figures = TrafficRow {
-            traffic: expression.to_owned(),
+            traffic: expressions.join(" + "),
             overload: match (self.request.lossy, self.request.pfc) {
                 (true, _) => "lossy",
                 (_, true) => "pfc",
@@ -99,13 +113,27 @@ impl Rig<'_> {
                 offered.packets, figures.handled, figures.dropped_by_overload
             )));
         }
+        if expressions.len() > 1 {
+            let of_port = |(number, (traffic, offered)): (usize, (&String, &Offered))| {
+                let row = meter.port(number);
+                PortRow {
+                    port: number as u64,
+                    traffic: traffic.clone(),
+                    offered: offered.packets,
+                    offered_bytes: offered.bytes,
+                    offered_ns: offered.time.ns(),
+                    dropped_by_overload: offered.packets - row.handled,
+                    ..row
+                }
+            };
+            figures.ports = expressions.iter().zip(&each).enumerate().map(of_port).collect();
+        }
         let interval = Interval::of_all(offered.time, offered.packets);
         let packet_bytes = (offered.bytes + offered.packets / 2) / offered.packets;
         let messages = Messages { packets_each: 1, before: 0, measured: figures.handled, after: 0 };
         let load = Load::of(Input { packet_bytes, messages, interval }, tested, &card, self.handlers);
         let mut row = measured.row(&load);
-        let mut limited_by =
-            limited_by(row.limited_by, figures.dropped_by_overload, held_up(&offered), &row.parts);
+        let mut limited_by = limited_by(row.limited_by, figures.dropped_by_overload, held_up, &row.parts);
         if figures.dropped_at_host > 0 {
             limited_by = limited_by.or(Some("host"));
         }
@@ -126,34 +154,37 @@ impl Rig<'_> {
         Ok((row, failures))
     }
 
-    /// Rank 0 sends the traffic.
+    /// The sender of a port sends its traffic, until that of a port is `over`.
     fn send(
         &self,
         cluster: &mut Cluster,
         tested: &Tested<'_>,
-        expression: &str,
+        (port, expression): (u32, &str),
+        over: &Rc<Cell<bool>>,
     ) -> Result<Rc<RefCell<Sender>>, Error> {
-        let opened = traffic_of(expression)?.open(self.request.seed, tested.sizes().1);
+        let seed = self.request.seed.wrapping_add(port.into());
+        let opened = traffic_of(expression)?.open(seed, tested.sizes().1);
         let has_frames = tested.has_frames();
         let mut stream = opened.and_then(Stream::ahead).map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
-        let left = sender.clone();
-        cluster.program(0, move |host| async move {
+        let (left, over) = (sender.clone(), over.clone());
+        cluster.program(sender_of(port).0, move |host| async move {
             host.barrier().await;
-            let next = |frame: &mut Vec<u8>| match stream.next_frame(frame) {
-                Ok(due) => due.map(|due| match due {
-                    TrafficDue::Wire => Due::Wire,
-                    TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
-                }),
-                Err(error) => {
+            let next = |frame: &mut Vec<u8>| {
+                let due = stream.next_frame(frame).unwrap_or_else(|error| {
                     left.borrow_mut().error = Some(error);
                     None
-                }
+                });
+                over.set(over.get() || due.is_none());
+                due.map(|due| match due {
+                    TrafficDue::Wire => Due::Wire,
+                    TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
+                })
             };
-            let target = Target { node: NodeId(1), pt: PT, match_bits: DATA };
+            let target = Target { node: CARD, pt: PT, match_bits: DATA };
             let offered = match has_frames {
-                true => host.frames()?.offer(1, next).await,
-                false => host.portals()?.card().offer(target, next).await,
+                true => host.frames()?.offer(CARD.0, next, &over).await,
+                false => host.portals()?.card().offer(target, next, &over).await,
             };
             left.borrow_mut().offered = offered;
             Ok(())
@@ -174,6 +205,21 @@ impl Rig<'_> {
             Ok(())
         });
         Ok(())
+    }
+}
+
+/// What ports offer together: packets, at the sum of their rates.
+fn together(each: &[Offered]) -> Offered {
+    if let [one] = each {
+        return *one;
+    }
+    let packets = each.iter().map(|port| port.packets).sum();
+    let rate: f64 = each.iter().map(|port| port.packets as f64 / port.time.ps().max(1) as f64).sum();
+    Offered {
+        packets,
+        bytes: each.iter().map(|port| port.bytes).sum(),
+        time: Duration::from_ps((packets as f64 / rate).round() as u64),
+        late: each.iter().map(|port| port.late).max().unwrap_or_default(),
     }
 }
 
@@ -212,6 +258,21 @@ fn paused(network: &NetworkStatistics) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_offer_the_sum_of_their_rates() {
+        let of = |packets, us| Offered {
+            packets,
+            bytes: packets * 100,
+            time: Duration::from_us(us),
+            late: Duration::from_us(us / 10),
+        };
+        assert_eq!(together(&[of(7, 3)]), of(7, 3));
+        // 1 and 2 packets a microsecond, one of which ended a packet later.
+        let both = together(&[of(10, 10), of(22, 11)]);
+        assert_eq!((both.packets, both.bytes), (32, 3_200));
+        assert_eq!((both.time, both.late), (Duration::from_ps(10_666_667), Duration::from_us(1)));
+    }
 
     #[test]
     fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {

@@ -64,10 +64,11 @@ pub struct Request {
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
     /// Packets to send instead of equal ones at the wire's rate: a capture, as in `capture=FILE.pcap rate=wire`, or made ones, as in
-    /// `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson`.
+    /// `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson`; several for several ports of the
+    /// card (link.ports), the first for port 0, all at once until one of them has ended.
     #[serde(default)]
-    #[schemars(extend("metavar" = "EXPRESSION"))]
-    pub traffic: Option<String>,
+    #[schemars(extend("metavar" = "EXPRESSION", "format" = "expressions"))]
+    pub traffic: Vec<String>,
     /// Drop packets of the traffic that find the packet buffer full.
     #[serde(default)]
     pub lossy: bool,
@@ -147,7 +148,7 @@ impl Request {
     pub fn new(nics: &[&str], packet_sizes: &[u64]) -> Request {
         Request {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
-            traffic: None,
+            traffic: Vec::new(),
             lossy: false,
             pfc: false,
             packet_sizes: Some(packet_sizes.to_vec()),
@@ -216,8 +217,8 @@ impl Request {
         for (name, card) in &cards {
             self.check_rules(name, &Tested::of(card)?)?;
         }
-        if let Some(text) = &self.traffic {
-            return self.resolve_traffic(text, cards);
+        if !self.traffic.is_empty() {
+            return self.resolve_traffic(cards);
         }
         if self.lossy || self.pfc {
             let option = if self.lossy { "--lossy" } else { "--pfc" };
@@ -242,8 +243,8 @@ impl Request {
         Ok(Resolved { cards, packet_sizes })
     }
 
-    /// The same with traffic, whose expression says what else would contradict it.
-    fn resolve_traffic(&self, text: &str, cards: Vec<(String, Card)>) -> Result<Resolved, Error> {
+    /// The same with traffic, whose expressions say what else would contradict them.
+    fn resolve_traffic(&self, cards: Vec<(String, Card)>) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         let others = [
             (
@@ -266,9 +267,10 @@ impl Request {
         if self.state.len() as u64 > self.state_bytes() {
             return wrong(self.state_too_long());
         }
-        let traffic = traffic_of(text)?;
+        let traffic = self.traffic.iter().map(|text| traffic_of(text)).collect::<Result<Vec<_>, _>>()?;
         for (name, card) in &cards {
             let tested = Tested::of(card)?;
+            self.check_ports(name, &tested)?;
             if self.lossy && tested.sends_again() {
                 return wrong(format!(
                     "--lossy: {name} sends again what is dropped (transport.reliable), so that nothing is lost; leave \
@@ -276,9 +278,24 @@ impl Request {
                 ));
             }
             let largest = tested.sizes().1;
-            traffic.open(self.seed, largest).map_err(|error| refused(&error))?;
+            for traffic in &traffic {
+                traffic.clone().open(self.seed, largest).map_err(|error| refused(&error))?;
+            }
         }
         Ok(Resolved { cards, packet_sizes: vec![0] })
+    }
+
+    /// Whether a card has a port for each expression of traffic.
+    pub(super) fn check_ports(&self, name: &str, tested: &Tested<'_>) -> Result<(), Error> {
+        let (many, ports) = (self.traffic.len(), tested.ports());
+        if many <= ports as usize {
+            return Ok(());
+        }
+        let has = if ports == 1 { "1 port".to_owned() } else { format!("{ports} ports") };
+        Err(Error::Input(format!(
+            "--traffic: {many} expressions are for as many ports of a card, and {name} has {has}; leave some out, or write --set \
+             link.ports={many}"
+        )))
     }
 
     /// What a card whose handlers have frames, or one whose handlers have messages, cannot do.

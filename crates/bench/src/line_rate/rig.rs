@@ -37,18 +37,18 @@ pub(super) struct Rig<'r> {
 
 impl Rig<'_> {
     pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
-        match (&self.request.traffic, Tested::of(self.card)?) {
-            (Some(expression), tested) => self.offer(&tested, expression, recorded),
-            (None, Tested::Messages(spec)) => self.send_equal(spec, recorded),
-            (None, tested) => {
+        match (&self.request.traffic[..], Tested::of(self.card)?) {
+            ([], Tested::Messages(spec)) => self.send_equal(spec, recorded),
+            ([], tested) => {
                 let frames = self.request.messages.unwrap_or(FRAMES);
                 let expression = format!(
                     "udp src=10.0.0.0/8 sport=1024-65535 size={} packets={frames}",
                     self.packet_bytes
                 );
-                let (row, failures) = self.offer(&tested, &expression, recorded)?;
+                let (row, failures) = self.offer(&tested, &[expression], recorded)?;
                 Ok((Row { traffic: None, ..row }, failures))
             }
+            (expressions, tested) => self.offer(&tested, expressions, recorded),
         }
     }
 

@@ -16,6 +16,7 @@ use nicety_types::{HandlerRun, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::Add;
 
 /// Statistics of the runs of one handler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -59,6 +60,19 @@ pub struct Fates {
     pub proceeded: u64,
     /// Their handler failed, or an earlier one of their message.
     pub failed: u64,
+}
+
+impl Add for Fates {
+    type Output = Fates;
+
+    fn add(self, other: Fates) -> Fates {
+        Fates {
+            processed: self.processed + other.processed,
+            dropped: self.dropped + other.dropped,
+            proceeded: self.proceeded + other.proceeded,
+            failed: self.failed + other.failed,
+        }
+    }
 }
 
 /// The load of each resource at line rate: above 1 it cannot keep up. Over the whole run.

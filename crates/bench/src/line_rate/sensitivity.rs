@@ -4,6 +4,7 @@
 use super::request::Request;
 use super::rig::Rig;
 use super::row::Row;
+use super::tested::Tested;
 use super::verdict::Verdict;
 use super::{PointFailure, handlers_of, point_name};
 use nicety::cards::{Card, load};
@@ -134,8 +135,9 @@ impl Run<'_> {
         let mut overrides = request.overrides.clone();
         overrides.push(format!("{}={}", key_of(self.parameter), self.value));
         let card = &load(self.studied.path, &overrides)?;
-        if request.traffic.is_none() {
-            request.check_sizes(self.studied.nic, card, &[self.packet_bytes], request.messages())?;
+        match request.traffic.is_empty() {
+            true => request.check_sizes(self.studied.nic, card, &[self.packet_bytes], request.messages())?,
+            false => request.check_ports(self.studied.nic, &Tested::of(card)?)?,
         }
         let handlers = &handlers_of(request, environment, self.studied.nic, card)?;
         let rig = Rig { request, environment, card, handlers, packet_bytes: self.packet_bytes };

@@ -60,6 +60,14 @@ impl<'c> Tested<'c> {
         }
     }
 
+    /// Its ports, each with such a link.
+    pub(super) const fn ports(&self) -> u32 {
+        match self {
+            Tested::Messages(spec) => spec.ports,
+            Tested::Frames(spec, _) => spec.node.ports,
+        }
+    }
+
     /// The sizes of packets, in bytes.
     pub(super) const fn sizes(&self) -> (u64, u64) {
         match self {

@@ -24,6 +24,7 @@ use nicety_spec::Reader;
 use nicety_types::{NodeId, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -122,12 +123,17 @@ impl Node {
 
     /// Sends frames to a station when they are due, or as soon after that as the receiver lets it: a tester without a host.
     /// `next` writes a frame, and says when it is due; none at the end. Its addresses of Ethernet become those of this station
-    /// and of that one. From now on the card drops every frame that it receives.
+    /// and of that one. Nothing is sent once `over` is true. From now on the card drops every frame that it receives.
     ///
     /// # Panics
     /// When a frame is too short to have addresses.
-    pub async fn offer(&self, target: NodeId, next: impl FnMut(&mut Vec<u8>) -> Option<Due>) -> Offered {
-        self.net.card.offer(target, next).await
+    pub async fn offer(
+        &self,
+        target: NodeId,
+        next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        over: &Cell<bool>,
+    ) -> Offered {
+        self.net.card.offer(target, next, over).await
     }
 
     /// Counts the frames of a tester on their own from now on.

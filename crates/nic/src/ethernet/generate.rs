@@ -4,12 +4,13 @@ use super::card::Card;
 use super::wire;
 use crate::parts::{Due, Offered, Pace};
 use nicety_types::{NodeId, Starter};
+use std::cell::Cell;
 use std::rc::Rc;
 
 impl Card {
     /// Sends frames to a station when they are due, or as soon after that as the receiver lets it. `next` writes a frame, and
-    /// says when it is due; none at the end. Its addresses of Ethernet become those of this station and of that one. From now
-    /// on the card drops every frame that it receives.
+    /// says when it is due; none at the end. Its addresses of Ethernet become those of this station and of that one. Nothing is
+    /// sent once `over` is true. From now on the card drops every frame that it receives.
     ///
     /// # Panics
     /// When a frame is too short to have addresses.
@@ -17,6 +18,7 @@ impl Card {
         self: &Rc<Card>,
         target: NodeId,
         mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        over: &Cell<bool>,
     ) -> Offered {
         self.discards.set(true);
         let mut pace = Pace::from(self.sim.now());
@@ -26,6 +28,9 @@ impl Card {
             frame[..6].copy_from_slice(&wire::station(target));
             frame[6..12].copy_from_slice(&wire::station(self.node));
             self.sim.until(pace.next(due)).await;
+            if over.get() {
+                break;
+            }
             let payload = super::transmit::whole(&frame);
             let (bytes, interval) = (payload.len(), self.port.serialisation(payload.len()));
             let message = self.next_message();

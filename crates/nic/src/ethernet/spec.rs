@@ -3,7 +3,7 @@
 use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
 use super::net::stack_spec;
 use super::rules::MOST_WORDS;
-use crate::sections::{NodeSpec, read_bus, read_node, read_threads};
+use crate::sections::{NodeSpec, read_bus, read_node, read_ports, read_threads};
 use crate::spin::{HpuSpec, Scheduling, read_hpu};
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
@@ -204,7 +204,7 @@ pub struct MessagesSpec {
 /// Reads the spec of an Ethernet card.
 pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     let bus = read_bus(reader);
-    let node = read_node(reader);
+    let node = NodeSpec { ports: read_ports(reader), ..read_node(reader) };
     let threads = read_threads(reader, &node.host);
     let s = reader.section("threads");
     let all = threads.cpus() as u64;

@@ -5,7 +5,7 @@ mod node;
 mod threads;
 
 pub use bus::read as read_bus;
-pub use node::{NodeSpec, read_node};
+pub use node::{NodeSpec, read_node, read_ports};
 pub(crate) use threads::read_threads;
 
 use nicety_host::KernelSpec;

@@ -5,6 +5,9 @@ use nicety_host::HostSpec;
 use nicety_spec::{Ratio, Reader, Section};
 use nicety_types::Duration;
 
+/// Most ports of a card.
+const MOST_PORTS: u64 = 64;
+
 /// The surroundings of a card.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeSpec {
@@ -12,6 +15,8 @@ pub struct NodeSpec {
     pub host: HostSpec,
     /// The link.
     pub link: LinkSpec,
+    /// Ports of the card, each with such a link. Networks of hosts are joined to one of them.
+    pub ports: u32,
     /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
     /// The router of a host on a torus; like a switch where the card has no section of its own for it.
@@ -43,7 +48,14 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
     let router = read_router(&reader.section("router"), &switch);
     let s = reader.section("barrier");
     let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
-    NodeSpec { host, link, switch, router, barrier }
+    NodeSpec { host, link, ports: 1, switch, router, barrier }
+}
+
+/// Reads how many ports a card has, which may be left out: 1.
+pub fn read_ports(reader: &Reader<'_>) -> u32 {
+    let s = reader.section("link");
+    let doc = "ports of the card, each with such a link; hosts are joined to one of them";
+    if s.has("ports") { s.count("ports", 1..=MOST_PORTS, doc) as u32 } else { 1 }
 }
 
 /// Reads the keys of the link's protocol, which may be left out: word stuffing, and checksum and resending.

@@ -16,7 +16,7 @@ pub use packets::PacketsSpec;
 pub(in crate::spin) use timings::{Timings, own_cycles};
 
 use crate::parts::transport::TransportSpec;
-use crate::sections::{NodeSpec, read_node};
+use crate::sections::{NodeSpec, read_node, read_ports};
 use crate::sections::{read_costs, read_isa, read_misaligned};
 use nicety_fabric::{LinkSpec, RouterSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
@@ -35,6 +35,8 @@ pub struct SpinSpec {
     pub bus: BusSpec,
     /// The link.
     pub link: LinkSpec,
+    /// Ports of the card, each with such a link.
+    pub ports: u32,
     /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
     /// The gap between the starts of messages.
@@ -137,7 +139,8 @@ pub struct MessagesSpec {
 pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
     let bus = crate::sections::read_bus(reader);
     let transport = read_transport(reader);
-    let NodeSpec { host, mut link, switch, router, barrier } = read_node(reader);
+    let NodeSpec { host, mut link, switch, router, barrier, .. } = read_node(reader);
+    let ports = read_ports(reader);
     if transport.reliable {
         link.header += transport.header;
     }
@@ -177,6 +180,7 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         host,
         bus,
         link,
+        ports,
         switch,
         send_gap,
         send_queue,

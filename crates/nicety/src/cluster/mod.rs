@@ -34,13 +34,14 @@ use crate::host::{Failed, Host, HostParts};
 use crate::record::Recording;
 use machine::Gauge;
 use mix::Mix;
-use nicety_fabric::{Faults, FlowControl, Launcher, Network, NetworkSpec, Symbol};
+use nicety_fabric::{Faults, FlowControl, Launcher, LinkSpec, Network, NetworkSpec, SwitchSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
 use nicety_kernel::{Config, Envelope, Interrupt, Parts, RunError, Summary, World};
 use nicety_nic::{
-    Card, CardReport, Design, FailureKind, Log, Logged, ProgramFailure, RefusedCommand, Seat, SpinSpec,
+    Card, CardReport, Design, FailureKind, Log, Logged, NodeSpec, ProgramFailure, RefusedCommand, Seat,
+    SpinSpec,
 };
-use nicety_types::{Level, NodeId, Recorder, Time};
+use nicety_types::{Duration, Level, NodeId, Recorder, Time};
 use pauses::Pauses;
 use std::future::Future;
 use std::rc::Rc;
@@ -59,6 +60,10 @@ pub struct ClusterConfig {
     pub cards: Vec<LoadedCard>,
     /// The network's topology.
     pub topology: Topology,
+    /// The rank whose card has all of its ports in use, in a star: the switch is then inside that card. It brings the packets of
+    /// the ports together at once, keeps as many for each port as the card for all, and its way to the card is as fast as all
+    /// ports.
+    pub all_ports: Option<u32>,
     /// What keeps its buffers from overflowing; [`flow::parse`](crate::flow::parse) reads it.
     pub flow_control: FlowControl,
     /// The user of each host's operations, by rank; user 0 on every host if empty.
@@ -107,6 +112,7 @@ impl ClusterConfig {
             nodes,
             cards: vec![card],
             topology: if nodes == 1 { Topology::Alone } else { Topology::Pair },
+            all_ports: None,
             flow_control: FlowControl::Credits,
             uids: Vec::new(),
             noise: None,
@@ -243,6 +249,7 @@ impl Cluster {
             nodes,
             cards,
             topology,
+            all_ports,
             flow_control,
             uids,
             noise,
@@ -262,7 +269,10 @@ impl Cluster {
         } = config;
         let mix = Mix::of(cards, nodes)?;
         // Settings shared by all hosts come from the first one's card.
-        let around = mix.card(0).spec.node();
+        let mut around = mix.card(0).spec.node();
+        if let Some(rank) = all_ports {
+            around.switch = inside(&mix.card(rank).spec.node());
+        }
         let aimed = testers::aim(traffic, &mix, nodes, seed)?;
         // Testers have links as hosts do.
         let ends = nodes + aimed.len() as u32;
@@ -306,8 +316,11 @@ impl Cluster {
         let (ids, of_testers) = ends.split_at(nodes as usize);
         let parts = NetworkSpec { link: around.link, switch: around.switch, router: around.router };
         let ranks = (0..nodes).chain(aimed.iter().map(|aimed| aimed.rank));
-        let links: Vec<_> =
-            ends.iter().zip(ranks).map(|(&id, rank)| (id, mix.card(rank).spec.node().link)).collect();
+        let link_of = |rank| {
+            let NodeSpec { link, ports, .. } = mix.card(rank).spec.node();
+            if all_ports == Some(rank) { LinkSpec { gap: link.gap.of_wires(ports), ..link } } else { link }
+        };
+        let links: Vec<_> = ends.iter().zip(ranks).map(|(&id, rank)| (id, link_of(rank))).collect();
         let flow = (flow_control, mix.largest_packet());
         let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
         network.inject(&faults, &mut ports)?;
@@ -678,6 +691,11 @@ impl Cluster {
             other => other,
         }
     }
+}
+
+/// What brings the packets of a card's ports together.
+fn inside(card: &NodeSpec) -> SwitchSpec {
+    SwitchSpec { latency: Duration::ZERO, ports: card.ports + 1, buffer: card.link.buffer }
 }
 
 fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>), nic: Arc<str>) -> NodeReport {

@@ -6,6 +6,7 @@ use nicety_nic::ethernet::{InstallError, Node, Rule, RuleReport};
 use nicety_nic::spin::Due;
 use nicety_nic::spin::{Busy, Handlers, Offered, Processors, load_frame_handler};
 use nicety_types::NodeId;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// The rules and handlers of a host's card. Installing takes no virtual time: it is set-up. Cheap to clone.
@@ -89,8 +90,13 @@ impl FrameHandlers {
     }
 
     /// Has the card generate frames, as [`Node::offer`].
-    pub async fn offer(&self, target: u32, next: impl FnMut(&mut Vec<u8>) -> Option<Due>) -> Offered {
-        self.node.offer(NodeId(target), next).await
+    pub async fn offer(
+        &self,
+        target: u32,
+        next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        over: &Cell<bool>,
+    ) -> Offered {
+        self.node.offer(NodeId(target), next, over).await
     }
 }
 

@@ -74,6 +74,7 @@ impl CardSpec for SpinSpec {
         NodeSpec {
             host: self.host,
             link: self.link,
+            ports: self.ports,
             switch: self.switch,
             router: self.router,
             barrier: self.barrier,

@@ -10,6 +10,7 @@ use crate::spin::wire::Repr;
 use nicety_fabric::{Channel, Label, Packet};
 use nicety_portals::Header;
 use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Equal messages, one after another.
@@ -83,7 +84,8 @@ impl Card {
     }
 
     /// Sends packets, each a message, when they are due, or as soon after that as the receiver lets it. `next` writes a
-    /// packet's payload, and says when it is due; none at the end. From now on the card drops every packet that it receives.
+    /// packet's payload, and says when it is due; none at the end. Nothing is sent once `over` is true. From now on the card drops
+    /// every packet that it receives.
     ///
     /// # Panics
     /// When a packet is empty, or longer than the card's packets.
@@ -91,6 +93,7 @@ impl Card {
         self: &Rc<Card>,
         target: Target,
         mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        over: &Cell<bool>,
     ) -> Offered {
         self.discards.set(true);
         let mut pace = Pace::from(self.sim.now());
@@ -99,6 +102,9 @@ impl Card {
             let length = bytes.len() as u64;
             assert!((1..=self.spec.packet_payload).contains(&length), "a packet of {length} bytes");
             self.sim.until(pace.next(due)).await;
+            if over.get() {
+                break;
+            }
             let interval = self.wire_interval(length);
             let header = Header::put(self.node, target.node, target.pt, target.match_bits, length);
             let message = self.next_message();

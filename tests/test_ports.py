@@ -1,0 +1,174 @@
+"""Traffic of several ports of a card at once: the sum of their rates, figures by port, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety as package
+from nicety.bench.line_rate import line_rate_figure, line_rate_text
+from nicety.shared.types import LineRateRow, PortFigures
+from test_traffic import COUNTS, FAST, SLOW, frame, pcap, write
+
+FRAMES = """
+#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    (void)state;
+    const uint8_t *data = frame->data;
+    const uint32_t port = data[36] << 8 | data[37];
+    if (port == 7)
+        return FRAME_DROP;
+    frame_swap(frame->data, frame->data + 6, 6);
+    return FRAME_WIRE;
+}
+"""
+
+
+def check(
+    source: Path, traffic: Sequence[str], *overrides: str, nic: str = "spin-discrete", **more: Any
+) -> tuple[LineRateRow, list[PortFigures]]:
+    changes = [f"link.ports={len(traffic)}", *([FAST] if nic == "spin-discrete" else []), *overrides]
+    (row,) = package.check_line_rate(source, nics=nic, traffic=traffic, overrides=changes, **more)["rows"]
+    figures = row["traffic"]
+    ports = figures.get("ports", [])
+    for port in ports:
+        assert port["handled"] == port["passed"] + port["dropped_by_handler"] + port["failed"]
+        assert port["offered"] == port["handled"] + port["dropped_by_overload"]
+        assert port["latency_ns_p50"] <= port["latency_ns_p99"] <= port["latency_ns_max"]
+    if ports:
+        for key in ("offered", "offered_bytes", "handled", "passed", "dropped_by_handler", "dropped_by_overload"):
+            assert figures[key] == sum(port[key] for port in ports), key  # type: ignore[literal-required]
+        assert figures["latency_ns_max"] == max(port["latency_ns_max"] for port in ports)
+        assert [(port["port"], port["traffic"]) for port in ports] == list(enumerate(traffic))
+    return row, ports
+
+
+@pytest.mark.parametrize(
+    ("rates", "verdict"), [((3, 3), "yes"), ((6, 3), "barely"), ((6, 6), "no"), ((3, 3, 3.5), "barely")]
+)
+def test_a_card_has_to_keep_up_with_the_sum(tmp_path: Path, rates: tuple[float, ...], verdict: str) -> None:
+    """1000 cycles of 0.4 ns on 4 processors: 10 packets a microsecond from all ports together."""
+    traffic = [f"udp size=64 rate={1000 * rate:.0f}kpps packets=4k" for rate in rates]
+    row, ports = check(write(tmp_path, SLOW), traffic)
+    assert row["line_rate_packets_per_s"] == pytest.approx(1e6 * sum(rates), rel=1e-3)
+    assert row["loads"]["hpus"] == pytest.approx(sum(rates) / 10, rel=0.01)
+    assert row["verdict"] == verdict
+    # The port with the highest rate ends first, and the others with it.
+    assert ports[rates.index(max(rates))]["offered"] == 4000
+    if verdict != "no":
+        for port, rate in zip(ports, rates, strict=True):
+            assert port["offered"] == pytest.approx(4000 * rate / max(rates), abs=2)
+
+
+def test_two_ports_bring_twice_what_one_wire_carries(tmp_path: Path) -> None:
+    source = write(tmp_path, FRAMES)
+    traffic = ["udp size=1500 packets=2k", "udp size=1500 dport=7 packets=2k"]
+    row, ports = check(source, traffic, nic="spin-100g")
+    # 1524 bytes of the wire for each frame, at 100 Gb/s.
+    wire = 1e9 / (row["packet_wire_bytes"] * 0.08)
+    assert row["line_rate_packets_per_s"] == pytest.approx(2 * wire, rel=1e-3)
+    assert row["line_rate_fraction"] > 0.99
+    assert [port["offered_ns"] for port in ports] == pytest.approx([2e12 / wire, 2e12 / wire], rel=0.01)
+    # What came by port 0 goes back, and fills half of the way out of both.
+    assert (ports[0]["passed"], ports[1]["passed"]) == (ports[0]["offered"], 0)
+    assert row["loads"]["link"] == pytest.approx(0.5, rel=0.01)
+    # The same two flows by one port take twice as long.
+    (one,) = package.check_line_rate(source, nics="spin-100g", traffic="udp size=1500 packets=4k")["rows"]
+    assert one["line_rate_packets_per_s"] == pytest.approx(wire, rel=1e-3)
+    assert "ports" not in one["traffic"]
+
+
+def test_all_ports_end_with_the_first_one(tmp_path: Path) -> None:
+    """Also one whose next packet would come long after that."""
+    source = write(tmp_path, COUNTS)
+    capture = tmp_path / "rare.pcap"
+    capture.write_bytes(pcap([(0, frame(100, 7)), (90_000, frame(100, 7)), (10**9, frame(100, 7))]))
+    row, ports = check(source, [f"capture={capture}", "udp size=64 rate=10Mpps packets=1k"])
+    assert [port["offered"] for port in ports] == [2, 1000]
+    assert (ports[0]["dropped_by_handler"], ports[1]["passed"]) == (2, 1000)
+    # 100 us, and not the second until the capture's last packet.
+    assert row["line_rate_fraction"] > 0.98
+    assert row["verdict"] == "yes"
+
+
+@pytest.mark.parametrize("overload", ["lossy", "pfc", "credits"])
+def test_a_full_buffer_holds_up_all_ports(tmp_path: Path, overload: str) -> None:
+    more = {} if overload == "credits" else {overload: True}
+    traffic = ["udp size=64 rate=10Mpps packets=4k", "udp size=64 rate=10Mpps packets=4k"]
+    row, ports = check(write(tmp_path, SLOW), traffic, **more)
+    assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+    assert row["capacity_fraction"] == pytest.approx(0.5, rel=0.02)
+    assert row["traffic"]["overload"] == overload
+    shares = [port["dropped_by_overload"] / port["offered"] for port in ports]
+    assert shares == (pytest.approx([0.5 - 128 / 4000] * 2, abs=0.06) if overload == "lossy" else [0, 0])
+    assert (row["traffic"]["paused_ns"] > 0) is (overload == "pfc")
+
+
+def test_one_expression_is_for_one_port_however_many_there_are(tmp_path: Path) -> None:
+    source = write(tmp_path, COUNTS)
+    alone = check(source, ["udp size=64 packets=500"])[0]
+    of_four = check(source, ["udp size=64 packets=500"], "link.ports=4")[0]
+    assert alone == of_four
+
+
+def test_ports_in_words_and_pictures(nicety: Callable, tmp_path: Path) -> None:
+    write(tmp_path, COUNTS)
+    traffic = [
+        "--traffic",
+        "udp size=64:1,128:1 rate=1Mpps packets=1k",
+        "--traffic",
+        "udp dport=7 rate=500kpps packets=1k",
+    ]
+    command = ["bench", "handlers", "mine.c", "--nic", "spin-discrete", "--set", "link.ports=2", *traffic]
+    result = nicety(*command, "--csv", "f.csv", "--plot", "f.png")
+    assert result.status == 0, result.stderr
+    report = nicety(*command, "--json").json()
+    assert result.stdout == line_rate_text(report)
+    assert "# port 0: udp size=64:1,128:1 rate=1Mpps packets=1k\n# port 1: udp dport=7 rate=500kpps" in result.stdout
+    table = [line.split() for line in result.stdout.splitlines() if line.split()[:1] in (["0"], ["1"], ["all"])]
+    assert [line[:5] for line in table] == [
+        ["0", "1000", "1000", "1000", "0"],
+        ["1", "500", "500", "0", "500"],
+        ["all", "1500", "1500", "1000", "500"],
+    ]
+    assert "traffic_ports_1_latency_ns_p999" in (tmp_path / "f.csv").read_text()
+    figure = line_rate_figure(report)
+    figure.draw_without_rendering()
+    labels = [tick.get_text().split("\n")[0] for tick in figure.axes[2].get_yticklabels()]
+    assert labels == ["spin-discrete, port 0", "spin-discrete, port 1", "spin-discrete, all ports"]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            ["--traffic", "udp", "--traffic", "udp"],
+            (
+                "--traffic: 2 expressions are for as many ports of a card, and spin-discrete has 1 port; leave some "
+                "out, or write --set link.ports=2"
+            ),
+        ),
+        (
+            ["--traffic", "udp", "--traffic", "udp", "--traffic", "udp", "--set", "link.ports=2"],
+            "3 expressions are for as many ports of a card, and spin-discrete has 2 ports",
+        ),
+        (["--traffic", "udp", "--traffic", "udp dprt=53", "--set", "link.ports=2"], "column 5: there is no key dprt"),
+        (["--traffic", "udp", "--traffic", "udp to=1", "--set", "link.ports=2"], "--traffic: to is for host programs"),
+        (["--set", "link.ports=65"], "from 1 to 64"),
+        (["--nic", "apenet-v5", "--set", "link.ports=2"], "link.ports"),
+    ],
+)
+def test_what_no_card_has_is_refused(nicety: Callable, tmp_path: Path, options: list[str], text: str) -> None:
+    write(tmp_path, COUNTS)
+    nic = [] if "--nic" in options else ["--nic", "spin-discrete"]
+    result = nicety("bench", "handlers", "mine.c", *nic, *options)
+    assert (result.status, result.stdout) == (2, "")
+    assert text in " ".join(result.stderr.split())
+
+
+def test_sensitivity_moves_values_for_all_ports(tmp_path: Path) -> None:
+    row, _ = check(write(tmp_path, SLOW), ["udp size=64 rate=3Mpps packets=400"] * 2, sensitivity=True)
+    assert row["sensitivity"]["moved"] > 30
