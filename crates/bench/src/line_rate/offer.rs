@@ -16,13 +16,16 @@ use nicety::{
 };
 use nicety_fabric::{Buffering, PauseSpec};
 use nicety_nic::spin::{Due, Offered, Target};
-use nicety_traffic::{Due as TrafficDue, Stream, TrafficError};
+use nicety_traffic::{Due as TrafficDue, Rate, Stream, TrafficError};
 use nicety_types::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Most rows of one kind in a timeline.
 const ROWS: usize = 1 << 16;
+
+/// By how much packets may seem to take the wire for longer than it does: each takes whole picoseconds.
+const ROUNDED: f64 = 1e-3;
 
 /// What the generator of a port leaves: what it offered, and why it ended early, if it did.
 #[derive(Default)]
@@ -85,6 +88,9 @@ impl Rig<'_> {
             return Err(refused(error));
         }
         let each: Vec<Offered> = senders.iter().map(|sender| sender.offered).collect();
+        for (expression, offered) in expressions.iter().zip(&each) {
+            fits_the_wire(traffic_of(expression)?.rate, offered)?;
+        }
         let (offered, held_up) = (together(&each), each.iter().any(held_up));
         // On the wire, in the buffer, and the credit's way back.
         let beside = link.latency + link.latency;
@@ -220,7 +226,33 @@ fn together(each: &[Offered]) -> Offered {
         bytes: each.iter().map(|port| port.bytes).sum(),
         time: Duration::from_ps((packets as f64 / rate).round() as u64),
         late: each.iter().map(|port| port.late).max().unwrap_or_default(),
+        wire: each.iter().map(|port| port.wire).sum(),
     }
+}
+
+/// Whether a wire takes packets at the rate that they were to have: otherwise figures would be those of another rate.
+///
+/// # Errors
+/// [`Error::Input`] with the rate that it takes them at.
+fn fits_the_wire(rate: Rate, offered: &Offered) -> Result<(), Error> {
+    let (written, seconds) = match rate {
+        Rate::Wire | Rate::Recorded => return Ok(()),
+        Rate::BitsPerSecond(bits) => {
+            (format!("{} Gbps", bits as f64 / 1e9), 8.0 * offered.bytes as f64 / bits as f64)
+        }
+        Rate::PacketsPerSecond(packets) => {
+            (format!("{} Mpps", packets as f64 / 1e6), offered.packets as f64 / packets as f64)
+        }
+    };
+    let wire = offered.wire.ns() / 1e9;
+    if wire <= seconds * (1.0 + ROUNDED) {
+        return Ok(());
+    }
+    Err(Error::Input(format!(
+        "--traffic: a rate of {written} is more than the wire takes: {:.2} Gbps of these packets, {:.3} Mpps; write rate=wire, or less",
+        8.0 * offered.bytes as f64 / wire / 1e9,
+        offered.packets as f64 / wire / 1e6,
+    )))
 }
 
 /// Whether the sender was held up for good: packets that come in bursts wait, and yet the card may keep up.
@@ -266,6 +298,7 @@ mod tests {
             bytes: packets * 100,
             time: Duration::from_us(us),
             late: Duration::from_us(us / 10),
+            wire: Duration::from_us(us),
         };
         assert_eq!(together(&[of(7, 3)]), of(7, 3));
         // 1 and 2 packets a microsecond, one of which ended a packet later.
@@ -275,12 +308,27 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_above_that_of_the_wire_is_no_experiment() {
+        // 1000 packets of 125 bytes occupy the wire for 10 us: 100 Gb/s, and 100 million a second.
+        let offered =
+            Offered { packets: 1000, bytes: 125_000, wire: Duration::from_us(10), ..Offered::default() };
+        let of = |rate| fits_the_wire(rate, &offered).map_err(|error| error.to_string());
+        assert_eq!(of(Rate::BitsPerSecond(100_000_000_000)), Ok(()));
+        assert_eq!(of(Rate::PacketsPerSecond(100_000_000)), Ok(()));
+        assert_eq!(of(Rate::Wire), Ok(()));
+        let error = of(Rate::PacketsPerSecond(101_000_000)).unwrap_err();
+        assert!(error.contains("a rate of 101 Mpps is more than the wire takes: 100.00 Gbps"), "{error}");
+        assert!(of(Rate::BitsPerSecond(200_000_000_000)).is_err());
+    }
+
+    #[test]
     fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {
         let offered = |late| Offered {
             packets: 10,
             bytes: 640,
             time: Duration::from_us(100),
             late: Duration::from_us(late),
+            wire: Duration::from_us(100),
         };
         assert_eq!([0, 1, 2].map(|late| held_up(&offered(late))), [false, true, true]);
         let parts = |load| [PartRow::new("link", None, load)];

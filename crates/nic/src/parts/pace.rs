@@ -22,6 +22,8 @@ pub struct Offered {
     pub time: Duration,
     /// How much later than that the last one was sent.
     pub late: Duration,
+    /// How long the link is occupied by all of them.
+    pub wire: Duration,
 }
 
 /// The course of a generator.
@@ -52,6 +54,7 @@ impl Pace {
         self.free = now + interval;
         self.offered.packets += 1;
         self.offered.bytes += bytes;
+        self.offered.wire += interval;
     }
 
     pub(crate) fn end(self) -> Offered {
@@ -75,7 +78,7 @@ mod tests {
         pace.sent(at(157), ns(10), 64);
         assert_eq!(pace.next(Due::Wire), at(167));
         pace.sent(at(167), ns(20), 128);
-        let offered = Offered { packets: 3, bytes: 256, time: ns(80), late: ns(7) };
+        let offered = Offered { packets: 3, bytes: 256, time: ns(80), late: ns(7), wire: ns(40) };
         assert_eq!(pace.end(), offered);
     }
 }

@@ -199,7 +199,7 @@ impl Testers {
             let judged = card.and_then(|card| card.judged(*node)).unwrap_or_default();
             let Judged { handled, to_host, dropped_at_host, to_wire, dropped_by_handler, failed, .. } =
                 judged;
-            let Offered { packets: offered, bytes, time, late } = sent.borrow().offered;
+            let Offered { packets: offered, bytes, time, late, .. } = sent.borrow().offered;
             let dropped = network.dropped_from(*node);
             let ns = |per_mille| judged.latency.percentile(per_mille) as f64 / 1000.0;
             let (returned, returned_bytes) = tester.came();
