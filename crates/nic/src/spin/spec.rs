@@ -176,6 +176,9 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         s.time("compute", "computing an atomic operation, between reading host memory and writing it");
     let messages = read_messages(reader);
     let hpu = Arc::new(read_hpu(reader));
+    if let Some(packets) = &hpu.packets {
+        packets.check(reader, packet_payload, hpu.pspin.is_some());
+    }
     SpinSpec {
         host,
         bus,

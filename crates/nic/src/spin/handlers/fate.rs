@@ -7,6 +7,15 @@ use nicety_portals::HeaderKind;
 use nicety_types::Path;
 use std::rc::Rc;
 
+/// Where the packet of a run lies, from the beginning of each buffer on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::spin) struct Slots {
+    /// In the packet buffer.
+    pub(in crate::spin) buffer: Option<u32>,
+    /// In the memory of its cluster.
+    pub(in crate::spin) cluster: Option<u32>,
+}
+
 /// A handler ready to run.
 pub(in crate::spin) struct Run {
     /// Its message's index among the arriving messages.
@@ -16,19 +25,33 @@ pub(in crate::spin) struct Run {
     pub(in crate::spin) packet: Option<Arrived>,
     /// The path up to when it became ready.
     pub(in crate::spin) path: Path,
+    /// Where its packet lies, on a card with clusters.
+    pub(in crate::spin) slots: Slots,
+}
+
+impl Run {
+    /// A run that is ready now.
+    pub(in crate::spin) fn new(place: usize, kind: Kind, packet: Option<Arrived>, path: Path) -> Run {
+        Run { place, kind, packet, path, slots: Slots::default() }
+    }
+
+    /// Bytes of its packet.
+    pub(in crate::spin) fn packet_bytes(&self) -> u64 {
+        self.packet.as_ref().map_or(0, |packet| packet.payload.len())
+    }
 }
 
 impl Card {
     /// Has the header handler of a message run, on its first packet.
     pub(in crate::spin) fn run_header(self: &Rc<Card>, place: usize, packet: Arrived) {
         let path = packet.path.clone();
-        self.ready(Run { place, kind: Kind::Header, packet: Some(packet), path });
+        self.ready(Run::new(place, Kind::Header, Some(packet), path));
     }
 
     /// Has the completion handler of a message run.
     pub(in crate::spin) fn run_completion(self: &Rc<Card>, place: usize, path: Path) {
         self.contexts.completes();
-        self.ready(Run { place, kind: Kind::Completion, packet: None, path });
+        self.ready(Run::new(place, Kind::Completion, None, path));
     }
 
     /// The header handler, which ran on the first packet, has decided the packets' fate.
@@ -65,7 +88,7 @@ impl Card {
                     self.settled(place, packet.offset, &packet.path);
                 } else {
                     let path = packet.path.clone();
-                    self.ready(Run { place, kind: Kind::Payload, packet: Some(packet), path });
+                    self.ready(Run::new(place, Kind::Payload, Some(packet), path));
                 }
             }
             Fate::Deposit => self.deposit(place, packet).await,

@@ -14,9 +14,10 @@
 //! | words of memory that processors share | `shared.rs` |
 //! | commands of handlers: DMA, puts, output | `commands` |
 //! | a handler's result, and what follows from it | `outcome.rs` |
-//! | the packet scheduler, and copies of packets to clusters | `packets.rs` |
+//! | the packet scheduler of clusters, and the slots of packets | `clusters` |
 //! | the run of a handler, slice after slice; handlers of frames, which have no messages | `run` |
 
+pub(super) mod clusters;
 pub(super) mod codes;
 pub(super) mod commands;
 pub(super) mod contention;
@@ -24,7 +25,6 @@ pub(super) mod fate;
 pub(super) mod hpus;
 pub(super) mod memory;
 mod outcome;
-pub(super) mod packets;
 mod pspin;
 pub(super) mod refusals;
 pub(crate) mod run;

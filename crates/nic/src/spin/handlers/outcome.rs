@@ -154,7 +154,7 @@ impl Card {
 
     /// A handler does not run because its application's budget is used up; its message fails.
     pub(in crate::spin) fn refused(self: &Rc<Card>, run: Run) {
-        let Run { place, kind, packet, mut path } = run;
+        let Run { place, kind, packet, mut path, .. } = run;
         if kind == Kind::Completion {
             self.contexts.completed();
         }

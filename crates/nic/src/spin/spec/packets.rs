@@ -1,6 +1,10 @@
 //! The packet scheduler of a card whose handler processors are in clusters: `[hpu.packets]`.
 
+use crate::spin::spec::pspin_map as map;
 use nicety_spec::Reader;
+
+/// Most bytes of a buffer.
+const MOST: u64 = 1 << 30;
 
 /// How packets come to clusters of handler processors, in cycles of their clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +23,12 @@ pub struct PacketsSpec {
     pub copies: u32,
     /// Bytes of a burst.
     pub burst: u64,
+    /// Bytes of a slot, of which a packet takes as many as it needs, in both of the following.
+    pub slot: u64,
+    /// Bytes of the packet buffer.
+    pub buffer: u64,
+    /// Bytes of each cluster's memory for packets.
+    pub cluster_buffer: u64,
     /// What an access to a packet takes longer while packets stream into its cluster.
     pub conflict: u32,
 }
@@ -41,6 +51,14 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
         in_flight: s.count("in_flight", 1..=1 << 20, "packets of a cluster, waiting and in handlers") as u32,
         copies: s.count("copies", 1..=1024, "bursts that the copies of a cluster have in flight") as u32,
         burst: s.size("burst", 1..=1 << 20, "most bytes of a burst of a copy"),
+        slot: s.size_or("slot", 1..=1 << 20, "64 B", "a slot of the packet buffer and of clusters' memories"),
+        buffer: s.size_or("buffer", 1..=MOST, "4 MiB", "bytes of the packet buffer, in slots"),
+        cluster_buffer: s.size_or(
+            "cluster_buffer",
+            1..=MOST,
+            "64 KiB",
+            "bytes of a cluster's memory for packets, in slots",
+        ),
         conflict: s.count_or(
             "conflict",
             0..=1000,
@@ -55,5 +73,40 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
             &format!("write for example \"{} B\"", spec.burst.next_multiple_of(spec.beat)),
         );
     }
+    for (key, bytes) in [("buffer", spec.buffer), ("cluster_buffer", spec.cluster_buffer)] {
+        if !bytes.is_multiple_of(spec.slot) {
+            s.refuse(
+                key,
+                &format!("{bytes} bytes do not divide into slots of {} bytes", spec.slot),
+                &format!("write for example \"{} B\"", bytes.next_multiple_of(spec.slot)),
+            );
+        }
+    }
     spec
+}
+
+impl PacketsSpec {
+    /// Refuses buffers that are too small for the longest packet, of so many bytes: it would wait for ever; and those that are
+    /// larger than PsPIN's memory map has room for, where handlers see it.
+    pub(super) fn check(&self, reader: &Reader<'_>, packet: u64, pspin: bool) {
+        let s = reader.section("hpu.packets");
+        let least = packet.next_multiple_of(self.slot);
+        let rooms =
+            [("buffer", self.buffer, map::L2_ROOM), ("cluster_buffer", self.cluster_buffer, map::PACKETS)];
+        for (key, bytes, room) in rooms {
+            if bytes < least {
+                s.refuse(
+                    key,
+                    &format!("{bytes} bytes have no room for the longest packet, of {packet} bytes (packet.payload)"),
+                    &format!("write \"{least} B\" or more"),
+                );
+            } else if pspin && bytes > u64::from(room) {
+                s.refuse(
+                    key,
+                    &format!("{bytes} bytes: the memory map of PsPIN has room for {room} bytes"),
+                    &format!("write \"{room} B\" or less"),
+                );
+            }
+        }
+    }
 }

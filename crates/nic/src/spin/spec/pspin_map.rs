@@ -22,6 +22,8 @@ pub const TASK: u32 = HARDWARE + 0x08;
 pub const HANDLER_MEMORY: u32 = 0x1c00_0000;
 /// The packet buffer in L2.
 pub const L2_PACKETS: u32 = 0x1c40_0000;
+/// Bytes up to the program memory behind it.
+pub const L2_ROOM: u32 = 0x1d00_0000 - L2_PACKETS;
 
 /// Where handlers' part of a cluster's L1 begins.
 pub(in crate::spin) const fn pad(cluster: usize) -> u32 {

@@ -5,6 +5,7 @@
 
 use crate::spin::Card;
 use crate::spin::handlers::codes::{Stop, number};
+use crate::spin::handlers::fate::Slots;
 use crate::spin::handlers::pspin::command_unit::{CommandUnit, Issued};
 use crate::spin::handlers::pspin::hardware::{Task, register};
 use crate::spin::handlers::running::Running;
@@ -34,7 +35,12 @@ fn refused(call: &'static str, why: &'static str) -> Stop {
 
 impl Card {
     /// Writes the task of a run to the registers of its core. Returns where it begins, and its arguments.
-    pub(in crate::spin) fn begin_task(&self, running: &mut Running, handler: u32) -> (u32, [u32; 3]) {
+    pub(in crate::spin) fn begin_task(
+        &self,
+        running: &mut Running,
+        handler: u32,
+        slots: Slots,
+    ) -> (u32, [u32; 3]) {
         let (queue, kept) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(running.place);
@@ -49,6 +55,7 @@ impl Card {
         let task = Task {
             memory: pspin.memory.unwrap_or(state),
             packet_bytes: kept,
+            slots,
             host: (entry.start, u32::try_from(entry.length).unwrap_or(u32::MAX)),
             home: (queue % self.scheduler.number_of_clusters()) as u32,
             flow: (queue % u64::from(self.spec.hpu.contexts)) as u32,

@@ -11,6 +11,7 @@
 //! | 0x8c | kind of the command: its type times 2, and 1 for an event at the host |
 //! | 0x90 | words of the command, up to 0xa8 |
 
+use crate::spin::handlers::fate::Slots;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map as code_map;
 use crate::spin::spec::{HpuSpec, Piece, Timings, pspin_map as map};
@@ -37,14 +38,17 @@ const ARGUMENTS: u32 = 16;
 pub(in crate::spin) struct Hardware {
     core: u32,
     cluster: u32,
-    /// The addresses of its stack, and of its packet in L1 and in L2.
+    /// The addresses of its stack, of its cluster's packets in L1, and of its packet there and in L2.
     stack: u32,
+    packets: u32,
     pub(in crate::spin) packet: u32,
     l2_packet: u32,
     scratchpad: u32,
     clusters: u32,
     /// Cores of a cluster.
     cores: u32,
+    /// Bytes of a packet's place where packets have no slots.
+    each: u32,
     task: [u8; TASK_BYTES],
     command: [u8; COMMAND_BYTES],
     /// The packet in L2, from which that in L1 is copied.
@@ -65,6 +69,8 @@ pub(in crate::spin) struct Task {
     pub(in crate::spin) memory: (u32, u32),
     /// Bytes of the packet.
     pub(in crate::spin) packet_bytes: u32,
+    /// Where it lies; where packets have no slots, each core has a place of its own.
+    pub(in crate::spin) slots: Slots,
     /// Host memory: address and size.
     pub(in crate::spin) host: (u64, u32),
     pub(in crate::spin) home: u32,
@@ -76,16 +82,18 @@ impl Hardware {
         let cores = hpu.memories.cluster as u32;
         let (cluster, within) = (core as u32 / cores, core as u32 % cores);
         let l1 = map::L1 + cluster * map::L1_EACH;
-        let slot = map::PACKETS / cores;
+        let packets = l1 + map::RUNTIME;
         Hardware {
             core: core as u32,
             cluster,
             stack: l1 + within * (map::RUNTIME / cores),
-            packet: l1 + map::RUNTIME + within * slot,
-            l2_packet: map::L2_PACKETS + core as u32 * slot,
+            packets,
+            packet: packets,
+            l2_packet: map::L2_PACKETS,
             scratchpad: hpu.pspin.map_or(0, |commands| commands.scratchpad),
             clusters: hpu.cores as u32 / cores,
             cores,
+            each: map::PACKETS / cores,
             task: [0; TASK_BYTES],
             command: [0; COMMAND_BYTES],
             l2: Vec::new(),
@@ -95,6 +103,9 @@ impl Hardware {
     /// Writes the task of a run. `packet` are the bytes of its packet.
     pub(in crate::spin) fn begin(&mut self, task: &Task, packet: &[u8]) {
         let (host, host_bytes) = task.host;
+        let Slots { buffer, cluster } = task.slots;
+        self.packet = self.packets + cluster.unwrap_or(self.core % self.cores * self.each);
+        self.l2_packet = map::L2_PACKETS + buffer.unwrap_or(self.core * self.each);
         let pads = |cluster: u32| if cluster < self.clusters { map::pad(cluster as usize) } else { 0 };
         let pad_bytes = |cluster: u32| if cluster < self.clusters { self.scratchpad } else { 0 };
         let packet_at = |address: u32| if task.packet_bytes > 0 { address } else { 0 };

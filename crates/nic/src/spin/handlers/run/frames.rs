@@ -206,7 +206,7 @@ impl Frames {
             self.work.borrow().len() - 1
         });
         self.work.borrow_mut()[index] = Some(work);
-        self.ready(Run { place: index, kind: Kind::Payload, packet: None, path });
+        self.ready(Run::new(index, Kind::Payload, None, path));
         let is_done = || self.work.borrow()[index].as_ref().is_some_and(|work| work.handled.is_some());
         done.wait_until(is_done).await;
         let work = self.work.borrow_mut()[index].take().expect("its caller takes it");

@@ -104,7 +104,7 @@ impl Card {
         let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
         if attachment.application().exhausted() {
             self.hpus.release(thread, self.sim.now());
-            self.left_cluster(thread.core);
+            self.left_cluster(thread.core, run.slots);
             return self.refused(run);
         }
         self.queued(thread.core, message, &mut run.path);
@@ -175,6 +175,7 @@ impl Card {
     /// Fills the memory of a run. Returns the entry point and the arguments.
     fn arguments(&self, run: &mut Run, running: &mut Running) -> (u32, [u32; 3]) {
         let memory = &mut running.memory;
+        let slots = run.slots;
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(run.place);
         let attachment = incoming.attachment.as_ref().expect("only messages with handlers run them");
@@ -192,7 +193,7 @@ impl Card {
                 Kind::Completion => program.completion,
             };
             drop(table);
-            return self.begin_task(running, handler.expect("only handlers that exist are run"));
+            return self.begin_task(running, handler.expect("only handlers that exist are run"), slots);
         }
         let mut put = |at: usize, bytes: &[u8]| memory.arguments[at..at + bytes.len()].copy_from_slice(bytes);
         let (entry, registers) = match run.kind {

@@ -1,13 +1,14 @@
 //! The packet scheduler of a card with clusters, as PsPIN has it: packets go to the home cluster of their message while there is
 //! room, and are copied to a memory there before their handlers start.
 //!
-//! A packet is written to the packet buffer at a beat a cycle, assigned to a cluster, copied there by the cluster's DMA engine, and
-//! waits for a processor. When its handler and the handler's commands have ended, the scheduler gets a feedback: then
+//! A packet is written to slots of the packet buffer at a beat a cycle, assigned to a cluster, copied to slots there by the cluster's DMA engine, and
+//! waits for a processor. Where a buffer is full it waits before that, and others behind it. When its handler and the handler's commands have ended, the scheduler gets a feedback: then
 //! the packet leaves its buffer, and the cluster has room for another one.
 
 use crate::spin::Card;
+use crate::spin::handlers::clusters::slots::SlotBuffer;
 use crate::spin::handlers::codes::phantom_memory;
-use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::fate::{Run, Slots};
 use crate::spin::handlers::outcome::Ended;
 use crate::spin::handlers::running::Running;
 use crate::spin::spec::{HpuSpec, PacketsSpec};
@@ -34,10 +35,17 @@ struct Copier {
 }
 
 /// A cluster of processors.
-#[derive(Default)]
 struct Cluster {
     in_flight: Cell<u32>,
     copier: RefCell<Copier>,
+    packets: SlotBuffer,
+}
+
+impl Cluster {
+    fn new(spec: &PacketsSpec) -> Cluster {
+        let packets = SlotBuffer::new(spec.cluster_buffer, spec.slot, |slots| &mut slots.cluster);
+        Cluster { in_flight: Cell::new(0), copier: RefCell::default(), packets }
+    }
 }
 
 /// The scheduler of a card; without clusters it does nothing.
@@ -51,6 +59,8 @@ pub(in crate::spin) struct Scheduler {
     /// When the writer of the packet buffer can begin with another beat.
     writer: Cell<Time>,
     clusters: Box<[Cluster]>,
+    /// The packet buffer.
+    buffer: Option<SlotBuffer>,
     /// Runs that find every cluster full.
     waiting: RefCell<VecDeque<Run>>,
 }
@@ -58,7 +68,10 @@ pub(in crate::spin) struct Scheduler {
 impl Scheduler {
     pub(in crate::spin) fn new(sim: &Sim, hpu: &HpuSpec) -> Scheduler {
         let cluster_cores = hpu.memories.cluster;
-        let clusters = if hpu.packets.is_some() { hpu.cores / cluster_cores } else { 0 };
+        let spec = hpu.packets.as_ref();
+        let clusters = spec.map_or(Box::default(), |spec| {
+            (0..hpu.cores / cluster_cores).map(|_| Cluster::new(spec)).collect()
+        });
         Scheduler {
             sim: sim.clone(),
             spec: hpu.packets,
@@ -66,7 +79,8 @@ impl Scheduler {
             cluster_cores,
             sender: Cell::new(Time::ZERO),
             writer: Cell::new(Time::ZERO),
-            clusters: (0..clusters).map(|_| Cluster::default()).collect(),
+            clusters,
+            buffer: spec.map(|spec| SlotBuffer::new(spec.buffer, spec.slot, |slots| &mut slots.buffer)),
             waiting: RefCell::default(),
         }
     }
@@ -171,8 +185,15 @@ impl Copier {
 }
 
 impl Card {
-    /// A handler is ready to run: its packet waits for a cluster from now on.
+    /// A handler is ready to run: its packet takes slots of the packet buffer.
     pub(in crate::spin) fn schedule(self: &Rc<Card>, run: Run) {
+        if let Some(run) = self.scheduler.buffer.as_ref().and_then(|buffer| buffer.admit(run)) {
+            self.wait_for_cluster(run);
+        }
+    }
+
+    /// A packet in the packet buffer waits for a cluster from now on.
+    fn wait_for_cluster(self: &Rc<Card>, run: Run) {
         let Some(spec) = &self.scheduler.spec else { return };
         let now = self.sim.now();
         let written = run.packet.as_ref().map_or(now, |packet| packet.written.max(now));
@@ -190,13 +211,19 @@ impl Card {
         }
     }
 
-    /// Copies the packet of a run to a cluster, where the run then waits for a processor.
-    fn bring_to(self: &Rc<Card>, cluster: usize, mut run: Run) {
-        let in_flight = &self.scheduler.clusters[cluster].in_flight;
+    /// A run belongs to a cluster from now on: its packet takes slots there.
+    fn bring_to(self: &Rc<Card>, cluster: usize, run: Run) {
+        let Cluster { in_flight, packets, .. } = &self.scheduler.clusters[cluster];
         in_flight.set(in_flight.get() + 1);
+        if let Some(run) = packets.admit(run) {
+            self.copy_to(cluster, run);
+        }
+    }
+
+    /// Copies the packet of a run to a cluster, where the run then waits for a processor.
+    fn copy_to(self: &Rc<Card>, cluster: usize, mut run: Run) {
         run.path.advance(stages::SCHEDULE, self.sim.now());
-        let copied =
-            self.scheduler.copy(cluster, run.packet.as_ref().map_or(0, |packet| packet.payload.len()));
+        let copied = self.scheduler.copy(cluster, run.packet_bytes());
         run.path.advance(stages::COPY, copied);
         let (card, none) = (self.clone(), [Needed::NOTHING, Needed::NOTHING]);
         self.sim.spawn_at(copied, none, || async move { card.ready_in(Some(cluster), run) });
@@ -218,17 +245,23 @@ impl Card {
         let feedback = self.scheduler.spec.as_ref().map_or(0, |spec| spec.feedback);
         self.sim.until(self.sim.now() + self.scheduler.cycles(feedback)).await;
         path.advance(stages::FEEDBACK, self.sim.now());
-        self.left_cluster(core);
+        self.left_cluster(core, run.slots);
         self.ended(core, run, ended, path);
     }
 
-    /// A run has left the cluster of a core, which has room for another one.
-    pub(in crate::spin) fn left_cluster(self: &Rc<Card>, core: usize) {
-        if !self.scheduler.clusters() {
-            return;
-        }
+    /// A run has left the cluster of a core, which has room for another one, and so have the slots of its packet.
+    pub(in crate::spin) fn left_cluster(self: &Rc<Card>, core: usize, slots: Slots) {
+        let Some(buffer) = &self.scheduler.buffer else { return };
         let cluster = self.scheduler.cluster_of(core);
-        let in_flight = &self.scheduler.clusters[cluster].in_flight;
+        let Cluster { in_flight, packets, .. } = &self.scheduler.clusters[cluster];
+        packets.free(slots);
+        while let Some(next) = packets.next() {
+            self.copy_to(cluster, next);
+        }
+        buffer.free(slots);
+        while let Some(next) = buffer.next() {
+            self.wait_for_cluster(next);
+        }
         in_flight.set(in_flight.get() - 1);
         let next = self.scheduler.waiting.borrow_mut().pop_front();
         if let Some(next) = next {
@@ -249,6 +282,9 @@ mod tests {
         in_flight: 20,
         copies: 2,
         burst: 256,
+        slot: 64,
+        buffer: 4096,
+        cluster_buffer: 1024,
         conflict: 2,
     };
 

@@ -1,0 +1,9 @@
+//! Clusters of handler processors: where packets lie, and which cluster they come to.
+//!
+//! | part | file |
+//! |---|---|
+//! | slots of packet buffers, and packets that wait for them | `slots.rs` |
+//! | the packet scheduler, and copies of packets to clusters | `packets.rs` |
+
+pub(in crate::spin) mod packets;
+pub(in crate::spin) mod slots;
