@@ -336,3 +336,19 @@ def test_buffers_that_cannot_be_are_refused(nicety: Callable, value: str, text: 
     refused = nicety("specs", "show", "pspin", "--set", value)
     assert refused.status == 2, refused.stderr
     assert text in " ".join(refused.stderr.split())
+
+
+def test_a_core_has_so_many_protection_entries(nicety: Callable, tmp_path: Path) -> None:
+    handlers = program(tmp_path, BODY % "out[0] = 1;").paths()[0]
+    command = ("bench", "handlers", str(handlers), "--nic", "pspin", "--packet-sizes", "64", "--messages", "1")
+    assert nicety(*command, "--set", "hpu.protection=10").status == 0
+    refused = nicety(*command, "--set", "hpu.protection=9")
+    assert refused.status == 2
+    assert (
+        "a handler takes 10 protection entries of a core (stack, registers, packet in L1, packet in L2,"
+        in refused.stderr
+    )
+    assert "and hpu.protection is 9; write --set hpu.protection=10" in refused.stderr
+    # Two clusters fewer, two scratchpads fewer.
+    fewer = nicety(*command, "--set", "hpu.protection=8", "--set", "hpu.cores=16")
+    assert fewer.status == 0, fewer.stderr

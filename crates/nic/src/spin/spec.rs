@@ -6,6 +6,7 @@ mod divisor;
 mod memory;
 mod overlap;
 mod packets;
+pub mod protection;
 pub mod pspin_map;
 mod timings;
 

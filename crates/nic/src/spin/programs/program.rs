@@ -1,5 +1,6 @@
 //! Programs with handlers, and the check that they fit on a card.
 
+use crate::spin::spec::protection::{self, TooMany};
 use crate::spin::spec::{HpuSpec, pspin_map};
 use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
 use std::fmt;
@@ -115,6 +116,8 @@ pub enum HandlerError {
     InitHandlers(String),
     /// A second program on a card that has one.
     OneProgram,
+    /// A handler takes more protection entries than a core has.
+    Protection(TooMany),
     /// A program written for another interface than the card's.
     OtherInterface,
     /// The card has too little HPU memory left.
@@ -176,6 +179,7 @@ impl fmt::Display for HandlerError {
                 "the card has another program already: its program memory and its handler memory are those of one; attach the same \
                  program again, or detach the other one",
             ),
+            HandlerError::Protection(error) => error.fmt(f),
             HandlerError::OtherInterface => f.write_str(
                 "the program is written for another interface than the card's (hpu.interface): load it with this card's spec",
             ),
@@ -297,10 +301,9 @@ impl Placed {
     /// The part that does not fit.
     pub(in crate::spin) fn new(program: &Handlers, hpu: &HpuSpec) -> Result<Placed, HandlerError> {
         let placed = Placed::at(&program.image, hpu, program.data_address())?;
-        Ok(match &program.pspin {
-            Some(pspin) => Placed { data: pspin.data.clone(), ..placed },
-            None => placed,
-        })
+        let Some(pspin) = &program.pspin else { return Ok(placed) };
+        protection::check(hpu, !pspin.data.is_empty()).map_err(HandlerError::Protection)?;
+        Ok(Placed { data: pspin.data.clone(), ..placed })
     }
 
     /// Lays an image out, with its data at this address.

@@ -16,6 +16,8 @@ pub struct CommandsSpec {
     pub from_host: u64,
     /// Bytes of each cluster's memory that handlers have.
     pub scratchpad: u32,
+    /// Protection entries of a core.
+    pub protection: u32,
 }
 
 /// Reads `hpu.interface`, and what goes with PsPIN's.
@@ -42,6 +44,7 @@ pub(super) fn read(
             0..=u64::from(map::L1_EACH - map::PADS),
             "bytes of each cluster's memory that handlers have",
         ) as u32,
+        protection: hpu.count_or("protection", 1..=1024, 16, "protection entries of a core") as u32,
     };
     if memories.is_shared() {
         hpu.refuse(

@@ -14,7 +14,7 @@
 use crate::spin::handlers::fate::Slots;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::map as code_map;
-use crate::spin::spec::{HpuSpec, Piece, Timings, pspin_map as map};
+use crate::spin::spec::{HpuSpec, Piece, Timings, protection, pspin_map as map};
 use nicety_hpu::{AddressSpace, Region};
 
 /// Offsets of registers.
@@ -47,6 +47,8 @@ pub(in crate::spin) struct Hardware {
     clusters: u32,
     /// Cores of a cluster.
     cores: u32,
+    /// Its protection entries; that of the registers is of three regions here.
+    entries: usize,
     /// Bytes of a packet's place where packets have no slots.
     each: u32,
     task: [u8; TASK_BYTES],
@@ -93,6 +95,7 @@ impl Hardware {
             scratchpad: hpu.pspin.map_or(0, |commands| commands.scratchpad),
             clusters: hpu.cores as u32 / cores,
             cores,
+            entries: protection::entries(hpu, true).len(),
             each: map::PACKETS / cores,
             task: [0; TASK_BYTES],
             command: [0; COMMAND_BYTES],
@@ -174,5 +177,10 @@ impl Hardware {
         space
             .push(timings.apply(Piece::Constants, Region::read_only("program memory", code_map::CODE, code)));
         space.push(Region::device("the core's registers", map::HARDWARE, map::HARDWARE_SIZE).whole_words());
+        debug_assert_eq!(
+            space.regions().len(),
+            self.entries + 2,
+            "a handler may access what it has entries for"
+        );
     }
 }
