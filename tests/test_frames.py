@@ -236,6 +236,26 @@ def test_wrong_requests_say_what_to_write(nicety: Callable[..., Any], arguments:
     assert text in done.stderr
 
 
+def test_frames_that_no_rule_matches_are_told(nicety: Callable[..., Any]) -> None:
+    arguments = ["bench", "handlers", DROP, "--nic", "spin-100g", "--traffic", "udp packets=50", "--rule"]
+    done = nicety(*arguments, "tcp dport=53")
+    assert done.status == 0
+    assert "traffic: no handler ran, since no frame has matched a rule" in done.stdout
+    assert "no handler ran" not in nicety(*arguments, "udp").stdout
+
+
+def test_a_handler_that_leaves_its_state_learns_of_its_length(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    source = handler(tmp_path, "((volatile uint8_t *)state)[2000] = 1;\nreturn FRAME_DROP;")
+    command = ["bench", "handlers", source, "--nic", "spin-100g", "--packet-sizes", "60", "--messages", "10"]
+    done = nicety(*command)
+    assert done.status == 1
+    assert "the state has 1024 bytes here" in done.stderr
+    assert "--state-bytes 64Ki" in done.stderr
+    assert nicety(*command, "--state-bytes", "2001").status == 0
+    # Who has said how long it is knows it.
+    assert "the state has" not in nicety(*command, "--state-bytes", "1Ki").stderr
+
+
 def test_frames_keep_up_or_not(nicety: Callable[..., Any]) -> None:
     report = nicety(
         "bench", "handlers", DROP, "--nic", "spin-100g", "--packet-sizes", "60,1514", "--messages", "2000", "--json"

@@ -211,7 +211,7 @@ def test_captures_that_cannot_be_sent_name_the_packet(nicety: Callable, tmp_path
         (["--traffic", "udp imix size=64"], ["imix and size", "leave one of the two out"]),
         (
             ["--traffic", "udp size=4000 rate=500Gbps packets=50"],
-            ["a rate of 500 Gbps is more than the wire takes: 400.00 Gbps of these packets", "write rate=wire, or less"],
+            ["a rate of 500 Gbps is more than the wire takes: 400.00 Gbps", "write rate=wire, or less"],
         ),
         (["--traffic", "udp size=9000"], ["9000 bytes", "4096 at most"]),
         (["--traffic", "capture=gone.pcap"], ["gone.pcap: ", "No such file"]),

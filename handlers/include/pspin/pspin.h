@@ -6,7 +6,7 @@
 
 #define PSPIN_INLINE static inline __attribute__((always_inline, unused))
 
-/* The registers of the core that handlers use; see crates/nic/src/spin/handlers/hardware.rs. */
+/* The registers of the core that handlers use; see crates/nic/src/spin/handlers/pspin/hardware.rs. */
 #define PSPIN_HARDWARE 0x1B205000u
 #define PSPIN_REGISTER(offset) (*(volatile uint32_t *)(PSPIN_HARDWARE + (offset)))
 

@@ -18,6 +18,7 @@ from nicety.bench.verdicts import (
     draw_sensitivity,
     headrooms,
     named,
+    offered,
     rests,
     sensitive,
     verdict,
@@ -202,12 +203,24 @@ def _expressions(traffic: TrafficFigures) -> list[str]:
 
 def words_of(rows: list[LineRateRow]) -> list[str]:
     """A card's figures in sentences."""
-    return [*shortfalls(rows), *headrooms(rows), *waits(rows), *foundation(rows), *rests(rows)]
+    return [*_unused(rows), *shortfalls(rows), *headrooms(rows), *waits(rows), *foundation(rows), *rests(rows)]
+
+
+def _unused(rows: list[LineRateRow]) -> list[str]:
+    """In words, where no handler ran: the verdict is that of the card without them."""
+    return [
+        f"{named(row)}: no handler ran, since no frame has matched a rule (--rule): all went on to the host, and the "
+        "verdict is that of the card without handlers."
+        for row in rows
+        if not row["handlers"]
+    ]
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:
     """A card's figures as tables, each with its title: the first row has the columns' names."""
-    tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [["Packet", *_FIGURES], *map(_cells, rows)])]
+    whose = offered(rows)
+    head = ["Packet", *(name if whose == "wire" else name.replace("wire", "rate") for name in _FIGURES)]
+    tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [head, *map(_cells, rows)])]
     if figures := [row["traffic"] for row in rows if "traffic" in row]:
         title = f"{nic}: what became of the traffic, and latency through the card (ns)"
         tables.insert(0, (title, _traffic_table(figures)))
@@ -228,7 +241,7 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
             for figures in row["handlers"]
         ]
         tables.append((f"{nic}: each handler", [list(_HANDLER_COLUMNS), *cells]))
-    title = f"{nic}: what became of the packets, and the load of each part at the wire's rate (%)"
+    title = f"{nic}: what became of the packets, and the load of each part at the {whose}'s rate (%)"
     if any(row["memory"]["levels"] for row in rows):
         cells = [[*_loads(row), fixed(100 * row["loads"]["memory_bank"], 1)] for row in rows]
         tables.append((title, [[*_LOAD_COLUMNS, "Bank"], *cells]))
@@ -236,7 +249,7 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
         tables.append((title, [list(_LOAD_COLUMNS), *map(_loads, rows)]))
     if moved := sensitive(rows):
         title = (
-            f"{nic}: the assumed values to which the verdict is most sensitive, with the sustained rate x the wire's"
+            f"{nic}: the assumed values to which the verdict is most sensitive, with the sustained rate x the {whose}'s"
         )
         tables.append((title, [list(SENSITIVE), *moved]))
     return tables
@@ -452,7 +465,7 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
 
 def _at_most(row: LineRateRow) -> str:
     most = fixed(100 * row["reachable_fraction"], 1)
-    return f"However many processors there are, at most {most}% of the wire's rate can get through."
+    return f"However many processors there are, at most {most}% of the {offered([row])}'s rate can get through."
 
 
 def _lost(row: LineRateRow) -> int:
@@ -469,7 +482,7 @@ def _when_full(row: LineRateRow) -> str:
 
 
 def _gets_through(row: LineRateRow) -> str:
-    rate = "traffic's" if "traffic" in row else "wire's"
+    rate = f"{offered([row])}'s"
     lost = f"{_lost(row)} packets are lost" if _lost(row) else "Nothing is lost"
     return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the {rate} rate gets through. {lost}."
 

@@ -33,6 +33,11 @@ def named(row: LineRateRow) -> str:
     return "traffic" if "traffic" in row else f"{row['packet_bytes']} B"
 
 
+def offered(rows: Sequence[LineRateRow]) -> str:
+    """Whose rate a card has to keep up with: the wire's, or the traffic's."""
+    return "traffic" if "traffic" in rows[0] else "wire"
+
+
 def _headroom(row: LineRateRow) -> str:
     most, *others = row["parts"]
     if row["limited_by"] in (None, most["part"]):
@@ -43,7 +48,7 @@ def _headroom(row: LineRateRow) -> str:
         load = f"{load} of {of[0]}" if of else load
         others = row["parts"]
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
-    rate, whose = fixed(row["capacity_fraction"], 2), "traffic's" if "traffic" in row else "wire's"
+    rate, whose = fixed(row["capacity_fraction"], 2), f"{offered([row])}'s"
     text = f"{row['verdict']}: {limits} {load}; the card sustains {rate} x the {whose} rate."
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if part["load"] > 0]
     idle = [part["part"] for part in others if not part["load"] > 0]
@@ -125,7 +130,8 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     handles = draw(axes, curves)
     size_axis(axes, sorted({row["packet_bytes"] for row in rows}))
     axes.set_xlabel("Packet size (B)")
-    axes.set_title("Load of each part at the wire's rate: barely from 90%, no above 100%", loc="left", fontsize=9)
+    title = f"Load of each part at the {offered(rows)}'s rate: barely from 90%, no above 100%"
+    axes.set_title(title, loc="left", fontsize=9)
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
@@ -227,6 +233,6 @@ def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_xlabel("Sustained rate, x the wire's")
+    axes.set_xlabel(f"Sustained rate, x the {offered(rows)}'s")
     title = "Assumed values to which the verdict is most sensitive: halved (blue), doubled (orange)"
     axes.set_title(title, loc="left", fontsize=9)

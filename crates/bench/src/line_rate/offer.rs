@@ -7,7 +7,7 @@ use super::Row;
 use super::load::{Input, Interval, Load};
 use super::meter::{CARD, Meter, PortRow, TrafficRow, sender as sender_of};
 use super::request::{Messages, refused, traffic_of};
-use super::rig::{DATA, PT, Rig, run};
+use super::rig::{DATA, PT, Rig};
 use super::tested::{OnHost, Tested};
 use super::verdict::{PartRow, capacity, verdict};
 use nicety::record::{Level, Recording};
@@ -82,7 +82,7 @@ impl Rig<'_> {
         let payload_handler = self.handlers.has_payload_handler() && !tested.has_frames();
         let meter = Rc::new(Meter::new(senders.len(), payload_handler));
         card.processors().watched_by(meter.clone());
-        let run = run(&mut cluster, card.processors(), stop)?;
+        let run = self.run(&mut cluster, card.processors(), stop)?;
         let senders: Vec<Sender> = senders.iter().map(|sender| sender.take()).collect();
         if let Some(error) = senders.iter().find_map(|sender| sender.error.as_ref()) {
             return Err(refused(error));

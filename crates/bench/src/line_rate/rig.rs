@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Equal frames that a card is sent.
 const FRAMES: u64 = 20_000;
+/// What is said of an access that no memory of the handler has.
+const OUTSIDE: &str = "outside its memory";
 pub(super) const PT: u32 = 1;
 pub(super) const DATA: u64 = 1;
 /// Most rows of one kind for a packet in the measured part: runs of three handlers. A timeline of more packets shows
@@ -89,7 +91,7 @@ impl Rig<'_> {
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
         let card = OnHost::Messages(cluster.host(1).portals()?.card().clone());
-        let run = run(&mut cluster, card.processors(), stop)?;
+        let run = self.run(&mut cluster, card.processors(), stop)?;
         let interval = Interval::of_each(interval);
         let input = Input { packet_bytes: self.packet_bytes, messages, interval };
         let load = Load::of(input, &Tested::Messages(spec), &card, self.handlers);
@@ -161,13 +163,27 @@ impl Rig<'_> {
     }
 }
 
-/// Runs a cluster until its end, or until a handler of this card is stopped: that may repeat for every packet, each time after
-/// the longest allowed run.
-pub(super) fn run(cluster: &mut Cluster, card: &Processors, stop: Arc<AtomicBool>) -> Result<Run, Error> {
-    card.on_stop(stop);
-    let run = cluster.run();
-    if card.has_stopped_one() {
-        return Err(Error::HandlerTrap(failure_lines(&card.failures())));
+impl Rig<'_> {
+    /// Runs a cluster until its end, or until a handler of this card is stopped: that may repeat for every packet, each time after
+    /// the longest allowed run.
+    pub(super) fn run(
+        &self,
+        cluster: &mut Cluster,
+        card: &Processors,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Run, Error> {
+        card.on_stop(stop);
+        let run = cluster.run();
+        if !card.has_stopped_one() {
+            return run;
+        }
+        let mut lines = failure_lines(&card.failures());
+        if self.request.state_bytes.is_none() && lines.contains(OUTSIDE) {
+            let bytes = self.request.state_bytes();
+            lines += &format!(
+                "\n(the state has {bytes} bytes here; if that is too short for the handlers, give it as many as they need, as in --state-bytes 64Ki)"
+            );
+        }
+        Err(Error::HandlerTrap(lines))
     }
-    run
 }
