@@ -61,7 +61,7 @@ def test_latency_is_the_cards(tmp_path: Path) -> None:
     assert 0 <= float(found[1]) - model["rows"][0]["latency_ns"] < 25 + 25
 
 
-@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g"])
+@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
 def test_collectives_move_the_right_bytes(tmp_path: Path, nic: str) -> None:
     program = """
 mine = numpy.arange(ranks * 300, dtype="i") + 1000 * rank

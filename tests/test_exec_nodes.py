@@ -35,7 +35,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g"])
+@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
 @pytest.mark.parametrize(("ranks", "each"), [(4, 2), (5, 3), (4, 4)])
 def test_messages_find_their_process(tmp_path: Path, nic: str, ranks: int, each: int) -> None:
     made = report(tmp_path, ALL_TO_ALL, "--ranks-per-node", str(each), ranks=ranks, nic=nic)

@@ -96,6 +96,10 @@ EXPORT int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     return 0;
 }
 
+EXPORT int timespec_get(struct timespec *now, int base) {
+    return base == TIME_UTC && !clock_gettime(CLOCK_REALTIME, now) ? base : 0;
+}
+
 EXPORT time_t time(time_t *into) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

@@ -106,3 +106,24 @@ EXPORT int MPI_Finalize(void) {
     nicety_end_together();
     return code;
 }
+
+/* Processes that the program starts have no host. Handles are of different types in each MPI, and are not looked at here. */
+static int refuse(const char *name) {
+    if (nicety_slot) {
+        fprintf(stderr, "nicety: rank %u calls %s, and the processes that it would start have no host; start all by nicety exec -n\n",
+                nicety_rank(), name);
+        _exit(126);
+    }
+    return 1;
+}
+
+EXPORT int MPI_Comm_spawn(void);
+EXPORT int MPI_Comm_spawn_multiple(void);
+
+int MPI_Comm_spawn(void) {
+    return refuse("MPI_Comm_spawn");
+}
+
+int MPI_Comm_spawn_multiple(void) {
+    return refuse("MPI_Comm_spawn_multiple");
+}

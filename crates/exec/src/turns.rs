@@ -149,6 +149,8 @@ impl Turns {
         loop {
             let rung = self.pages.rung();
             match self.pages.turn(rank) {
+                // Where turns are short the kernel would look at it very late.
+                turn::CALL if self.is_interrupted() => return Err(Error::Interrupted),
                 turn::CALL => {
                     self.called.set(self.pages.spins().then_some(rank));
                     let (call, spent) = self.pages.call(rank);

@@ -308,7 +308,8 @@ impl design::Card for Node {
         posted: PostedReceive,
     ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
         Box::pin(async move {
-            let (Some(library), Posted::Library(receiving)) = (self.library.get(), posted.clone().of()) else {
+            let (Some(library), Posted::Library(receiving)) = (self.library.get(), posted.clone().of())
+            else {
                 return Err(DESIGN.lacks("takes a posted receive back"));
             };
             let is_given_up = library.cancel(caller, &receiving).await;

@@ -27,12 +27,12 @@ mod receive;
 mod send;
 
 use crate::design::CardError;
-use crate::messages::{Arrival, Caller, Outgoing, Tags, Wanted};
+use crate::messages::{Arrival, Wanted};
 use crate::parts::Matching;
 use crate::qnix::process::Process;
 use crate::qnix::{Endpoint, QnixError};
 use header::{HEADER, Header};
-use nicety_kernel::{Credits, Pool, Signal, describe};
+use nicety_kernel::{Credits, Pool, Signal};
 use nicety_types::{NodeId, Path};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

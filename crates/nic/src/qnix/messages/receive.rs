@@ -1,10 +1,12 @@
 //! The receiver's side: the library's thread, and messages brought to their receives.
 
-use super::header::{HEADER, Header, Kind};
-use super::{Arrival, Caller, Came, CardError, KEPT, Messenger, Receiving, SMALL, Tags, Wanted, describe};
+use crate::design::CardError;
+use crate::messages::{Arrival, Caller, Tags, Wanted};
 use crate::qnix::Endpoint;
+use crate::qnix::messages::header::{HEADER, Header, Kind};
+use crate::qnix::messages::{Came, KEPT, Messenger, Receiving, SMALL};
 use crate::qnix::process::{How, Operation, Receive};
-use nicety_kernel::{Signal, race};
+use nicety_kernel::{Signal, describe, race};
 use nicety_types::{Duration, Path, Payload, Stage};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -42,7 +44,8 @@ impl Messenger {
         let done = self.process.wait(self.vni, operation, &mut path).await?;
         let length = done.bytes.min(self.longest_small() + HEADER);
         let bytes = self.process.card().host_memory().peek(piece, length)?.into_buffer();
-        let bytes = bytes.map_err(|error| CardError::Failed(format!("messages of send and recv: {error}")))?;
+        let bytes =
+            bytes.map_err(|error| CardError::Failed(format!("messages of send and recv: {error}")))?;
         match Header::parse(&bytes, done.bytes) {
             Some(header) => self.came(header, done.peer, &bytes[HEADER as usize..], &mut path).await?,
             None => {
@@ -71,7 +74,8 @@ impl Messenger {
             return Ok(());
         }
         let came = Came { header, from, bytes: bytes.to_vec() };
-        let taken = self.matching.borrow_mut().take_receive(|posted: &Rc<Receiving>| came.is_for(&posted.wanted)).0;
+        let taken =
+            self.matching.borrow_mut().take_receive(|posted: &Rc<Receiving>| came.is_for(&posted.wanted)).0;
         let Some(receiving) = taken else {
             let kept = self.kept.get() + bytes.len() as u64;
             if kept > KEPT {
@@ -155,7 +159,11 @@ impl Messenger {
     }
 
     /// Posts a receive: it takes the oldest message that matches, or waits.
-    pub(in crate::qnix) fn post(self: &Rc<Self>, caller: Caller<'_>, wanted: Wanted) -> Result<Rc<Receiving>, CardError> {
+    pub(in crate::qnix) fn post(
+        self: &Rc<Self>,
+        caller: Caller<'_>,
+        wanted: Wanted,
+    ) -> Result<Rc<Receiving>, CardError> {
         self.process.check_bytes(wanted.address, wanted.room)?;
         let done = Signal::new(&self.process.card().sim);
         let receiving = Rc::new(Receiving { wanted, result: RefCell::default(), done });

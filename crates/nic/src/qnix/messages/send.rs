@@ -1,9 +1,12 @@
 //! The sender's side: small messages with their header, longer ones by RTS, CTS and bytes.
 
-use super::header::{HEADER, Header, Kind};
-use super::{Caller, CardError, Messenger, Outgoing, SMALL, describe};
+use crate::design::CardError;
+use crate::messages::{Caller, Outgoing};
 use crate::qnix::QnixError;
+use crate::qnix::messages::header::{HEADER, Header, Kind};
+use crate::qnix::messages::{Cleared, Messenger, SMALL};
 use crate::qnix::process::{How, Send};
+use nicety_kernel::{Permit, describe};
 use nicety_types::{Path, Payload};
 use std::rc::Rc;
 
@@ -54,7 +57,7 @@ impl Messenger {
         to: u32,
         header: Header,
         (address, piece): (u64, u64),
-        turn: nicety_kernel::Permit,
+        turn: Permit,
         path: &mut Path,
     ) -> Result<(), CardError> {
         let memory = self.process.card().host_memory().clone();
@@ -80,7 +83,7 @@ impl Messenger {
         }
         let number = self.next.get();
         self.next.set(number + 1);
-        let cleared = super::Cleared::default();
+        let cleared = Cleared::default();
         self.announced.borrow_mut().insert(number, cleared.clone());
         self.send_small(to, Header { kind: Kind::Rts, tag, bytes, number }, 0, path).await?;
         let ready = self.changed.wait_until(|| cleared.borrow().is_some() || self.failed.borrow().is_some());
@@ -90,8 +93,13 @@ impl Messenger {
         self.announced.borrow_mut().remove(&number);
         if wanted > 0 {
             let context = self.sends.acquire(1).await;
-            let send =
-                Send { address, bytes: wanted.min(bytes), to: self.endpoint(to), tag: number, how: How::Auto };
+            let send = Send {
+                address,
+                bytes: wanted.min(bytes),
+                to: self.endpoint(to),
+                tag: number,
+                how: How::Auto,
+            };
             let operation = self.process.send(self.vni, send, path).await?;
             self.process.wait(self.vni, operation, path).await?;
             drop(context);
