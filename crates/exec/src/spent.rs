@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn parts_add_up() {
-        let (mut spent, at) = (Spent::default(), |ns| Time::from_ps(1000 * ns));
+        let (mut spent, at) = (Spent::default(), |ns: u64| Time::from_ps(1000 * ns));
         for (part, until) in
             [(Part::Calls, 5), (Part::Waits, 7), (Part::Calls, 7), (Part::Looks, 8), (Part::Waits, 20)]
         {
