@@ -100,6 +100,13 @@ def test_one_sided_operations_go_on_in_an_offloaded_barrier(program: Path) -> No
     assert calls(report(program, "progress", ranks=3))["barrier"][0] >= 3
 
 
+def test_memory_that_others_write_is_seen_at_once(program: Path) -> None:
+    status, out, err = run(program, "window", ranks=3)
+    assert status == 0, err
+    # Not when the third rank has slept, a millisecond later.
+    assert 0 < float(out.split()[1]) < 5000
+
+
 def test_only_what_is_named_is_offloaded(program: Path) -> None:
     made = report(program, "mixed", ranks=2, offload="barrier")
     assert [each["name"] for each in made["offload"]] == ["barrier"]

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define WANT(what)                                                                                                     \
     do {                                                                                                               \
@@ -244,6 +245,37 @@ static void progress(void) {
     MPI_Win_free(&win);
 }
 
+/* A rank that looks at its memory for what another writes, while the others sleep. */
+static void window(void) {
+    int *memory, found = 0;
+    MPI_Win win;
+    double start = 0;
+    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    *memory = 0;
+    MPI_Win_lock_all(0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        int one = 1;
+        usleep(50);
+        start = now();
+        MPI_Put(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+        MPI_Win_flush(0, win);
+    } else if (rank == 0) {
+        while (!*(volatile int *)memory) {
+            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+            MPI_Win_sync(win);
+        }
+    } else {
+        usleep(1000);
+    }
+    double seen = now();
+    MPI_Bcast(&start, 1, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+    MPI_Win_unlock_all(win);
+    if (rank == 0)
+        printf("window %.1f\n", (seen - start) * 1e9);
+    MPI_Win_free(&win);
+}
+
 /* Times of a barrier, of a broadcast of 8 bytes, and of 4096. */
 static void latency(void) {
     char bytes[4096];
@@ -274,7 +306,7 @@ int main(int count, char **words) {
         void (*run)(void);
     } tests[] = {{"bcast", bcast},     {"ahead", ahead},     {"types", types},       {"allreduce", allreduce},
                  {"mixed", mixed},     {"barrier", barrier}, {"passed", passed},     {"progress", progress},
-                 {"latency", latency}};
+                 {"window", window},   {"latency", latency}};
     MPI_Init(&count, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
