@@ -219,6 +219,10 @@ def test_cards_make_it_quicker(program: Path) -> None:
             "packets of spin-discrete carry 1000 bytes (packet.payload), and numbers are not cut; set a multiple of 16",
         ),
         (
+            ["--nic", "spin-discrete", "--offload", "bcast", "--ranks-per-node", "2"],
+            "--ranks-per-node: what cards execute by themselves is for one process of a host",
+        ),
+        (
             ["--nic", "spin-discrete", "--compare-offload"],
             "--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier",
         ),

@@ -186,6 +186,13 @@ fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
                 .to_owned(),
         ));
     }
+    if request.ranks_per_node > 1 {
+        return Err(Error::Input(
+            "--ranks-per-node: what cards execute by themselves is for one process of a host; leave out --offload, or run one \
+             process on each host"
+                .to_owned(),
+        ));
+    }
     Ok(COLLECTIVES.into_iter().filter(|name| asked.iter().any(|own| own == name)).collect())
 }
 
@@ -255,6 +262,16 @@ mod tests {
         let [planned] = <[_; 1]>::try_from(plan(&asked).unwrap().compile).unwrap();
         assert_eq!((planned.source, planned.isa.as_str()), (SOURCE, "rv32imac_zicsr"));
         assert!(plan(&request("qnix", "")).unwrap().compile.is_empty());
+    }
+
+    #[test]
+    fn a_card_works_for_one_process() {
+        let asked = request("spin-discrete", r#", "ranks": 4, "ranks_per_node": 2, "offload": ["barrier"]"#);
+        let told = plan(&asked).unwrap_err().to_string();
+        assert!(
+            told.contains("--ranks-per-node: what cards execute by themselves is for one process"),
+            "{told}"
+        );
     }
 
     #[test]
