@@ -301,7 +301,10 @@ impl Shard {
     }
 
     pub(crate) fn cancel(&self, event: EventRef) {
-        self.queue.borrow_mut().cancel(event);
+        // Mostly it is the one that happens.
+        if !self.key.get().is_of(event) {
+            self.queue.borrow_mut().cancel(event);
+        }
     }
 
     pub(crate) fn retarget(&self, event: EventRef, task: TaskRef) {

@@ -46,6 +46,11 @@ impl Key {
         NodeId((self.rank >> 32) as u32)
     }
 
+    /// Whether it is that of this event.
+    pub(crate) fn is_of(&self, event: EventRef) -> bool {
+        !self.is_arrival() && self.count == event.count
+    }
+
     pub(crate) fn is_arrival(&self) -> bool {
         self.rank & 1 << 31 == 0
     }

@@ -59,6 +59,8 @@ pub(in crate::spin) struct Levels {
     /// Most bytes of a packet.
     packet: u64,
     pub(in crate::spin) timings: Timings,
+    /// Whether accesses to some piece of memory wait for their turns.
+    pub(in crate::spin) in_turn: bool,
     /// Whether any level is contended.
     pub(in crate::spin) shared: bool,
     /// The contended levels, by [`Level::ALL`].
@@ -94,9 +96,10 @@ impl Deref for Memories {
 
 impl Levels {
     fn new(spec: &Arc<HpuSpec>, packet: u64) -> Levels {
-        let memories = &spec.memories;
+        let (memories, timings) = (&spec.memories, Timings::of(spec));
         Levels {
-            timings: Timings::of(spec),
+            in_turn: timings.in_turn(),
+            timings,
             shared: memories.is_shared(),
             contended: RefCell::default(),
             caches: RefCell::new(caches(spec)),
@@ -226,8 +229,13 @@ impl Levels {
             }
             _ if at.spec.contended => {
                 *turn.shared_accesses += 1;
-                self.contended.borrow_mut()[at.level as usize].accesses += 1;
-                self.access_memory(turn, at, bytes, kind)
+                let served = {
+                    let contended = &mut self.contended.borrow_mut()[at.level as usize];
+                    contended.accesses += 1;
+                    self.serve(contended, at, turn.cycle, bytes, kind)
+                };
+                self.has_waited(turn, at.level, served.waited);
+                served.cycles + at.farther()
             }
             _ => self.access_memory(turn, at, bytes, kind),
         }
@@ -375,7 +383,7 @@ impl Levels {
     /// A handler comes to an instruction that waits for its turn. Returns the cycles that it takes beside those that the
     /// instruction costs in a memory without contention.
     pub(in crate::spin) fn in_turn(&self, turn: &mut Turn<'_>, point: &OrderPoint) -> u64 {
-        if !self.timings.in_turn() {
+        if !self.in_turn {
             return 0;
         }
         // LR is a load.

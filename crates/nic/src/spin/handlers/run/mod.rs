@@ -56,14 +56,18 @@ struct Ahead<'r> {
     turn: Turn<'r>,
     /// The card's cycle at the run's cycle 0.
     base: u64,
+    /// Whether it is the turn of the first access.
+    first: bool,
 }
 
 impl Turns for Ahead<'_> {
     fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64> {
         let OrderPoint::Memory { address, .. } = point else { return None };
-        let is_watched = self.words.binary_search(&(address & !3)).is_ok();
-        if is_watched || !self.sim.try_pass_until(self.edges.at(cycle)) {
-            return None;
+        if !std::mem::take(&mut self.first) {
+            let is_watched = self.words.binary_search(&(address & !3)).is_ok();
+            if is_watched || !self.sim.try_pass_until(self.edges.at(cycle)) {
+                return None;
+            }
         }
         (self.turn.cycle, self.turn.pc) = (self.base.wrapping_add(cycle), pc);
         Some(self.levels.in_turn(&mut self.turn, &point))
@@ -291,14 +295,17 @@ impl Processors {
     ) -> Ended {
         let levels = &*self.levels;
         levels.begins(running);
-        let in_turn = levels.timings.in_turn();
         let spec = &self.hpu;
+        // Whether accesses that wait for their turns ask for them inside slices, where no packets stream in.
+        let asks = levels.in_turn && spec.core.overlap.is_none() && levels.caches.borrow().is_empty();
         let attachment = running.attachment.clone();
         let (program, application) = (&attachment.program, attachment.application());
         let image = &program.handlers.image;
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let (mut stalled, mut ahead) = (0, None);
         let mut due: Option<Due> = None;
+        // Whether it is the turn of the access to memory that ended the slice.
+        let mut granted = false;
         {
             let mut state = thread.state.borrow_mut();
             let pspin = program.handlers.pspin.is_some();
@@ -314,7 +321,8 @@ impl Processors {
             state.context.set_time_base(running.edges.card());
         }
         let ended = loop {
-            let exit = {
+            // And whether nobody has asked for a turn that was granted.
+            let (exit, unasked) = {
                 let mut state = thread.state.borrow_mut();
                 let ThreadState { context, stack, .. } = &mut *state;
                 let (mut data, mut bytes) =
@@ -337,6 +345,7 @@ impl Processors {
                         memory_waits: &mut running.memory_waits,
                     },
                     base: running.edges.card(),
+                    first: std::mem::take(&mut granted),
                 };
                 let mut space = AddressSpace::new();
                 if let Some(cache) = levels.cache_of(&mut caches, thread.core) {
@@ -371,16 +380,18 @@ impl Processors {
                     Ok(())
                 });
                 let slice = if conflict.is_some() { CONFLICT_SLICE } else { SLICE };
-                if in_turn && conflict.is_none() {
+                if asks && conflict.is_none() {
                     space.take_turns(&mut ahead_of_others, slice);
                 }
-                match performed {
+                let exit = match performed {
                     Err(trap) => Exit::Trap(trap),
                     Ok(()) => {
                         let until = context.cycle().saturating_add(slice);
                         context.run(image, &mut space, &mut reservations, until)
                     }
-                }
+                };
+                drop(space);
+                (exit, ahead_of_others.first)
             };
             let cycle = thread.state.borrow().context.cycle();
             if matches!(exit, Exit::Return(_)) && thread.transfers.all_free() {
@@ -390,7 +401,7 @@ impl Processors {
                 let reached = running.edges.at(cycle);
                 match &exit {
                     // It was not its turn: something comes before.
-                    Exit::Order(OrderPoint::Memory { .. }) if in_turn => self.sim.until(reached).await,
+                    Exit::Order(OrderPoint::Memory { .. }) if asks => self.sim.until(reached).await,
                     _ => self.sim.pass_until(reached).await,
                 }
             }
@@ -415,9 +426,15 @@ impl Processors {
                     running.orders_next();
                 }
                 Exit::Order(point) => {
+                    let word = running.ordered_word(&point);
+                    let streams = card.conflict(thread.core).is_some();
+                    if asks && !streams && !unasked && word.is_none() && matches!(point, OrderPoint::Memory { .. }) {
+                        granted = true;
+                        continue;
+                    }
                     let extra = levels.in_turn(&mut running.turn(), &point);
                     let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
-                    due = Some(Due { extra, word: running.ordered_word(&point), changing });
+                    due = Some(Due { extra, word, changing });
                 }
                 Exit::Ecall => {
                     let asked = self.sim.now();
