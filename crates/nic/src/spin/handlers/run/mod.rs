@@ -427,8 +427,8 @@ impl Processors {
                 }
                 Exit::Order(point) => {
                     let word = running.ordered_word(&point);
-                    let streams = card.conflict(thread.core).is_some();
-                    if asks && !streams && !unasked && word.is_none() && matches!(point, OrderPoint::Memory { .. }) {
+                    let asks = asks && !unasked && card.conflict(thread.core).is_none();
+                    if asks && word.is_none() && matches!(point, OrderPoint::Memory { .. }) {
                         granted = true;
                         continue;
                     }
