@@ -320,10 +320,7 @@ impl Card {
 
     /// Bytes of the page that an address lies in.
     fn page(&self, address: u64) -> u64 {
-        self.gpu
-            .as_ref()
-            .filter(|_| is_of_gpu(address))
-            .map_or(self.spec.kernel.page, |gpu| gpu.spec.page)
+        self.gpu.as_ref().filter(|_| is_of_gpu(address)).map_or(self.spec.kernel.page, |gpu| gpu.spec.page)
     }
 
     /// Whether an address is in the memory of the graphics processor.
