@@ -114,7 +114,7 @@ def test_more_processes_than_hosts_are_refused(tmp_path: Path) -> None:
     status, _, err = run(tmp_path, program)
     assert status == 1, err
     assert "rank 1 calls MPI_Comm_spawn, and the processes that it would start have no host" in err
-    words = ["--launcher", "none", "--", "sh", "-c", "NICETY_RANK=2 true"]
+    words = ["--launcher", "none", "--", "sh", "-c", "NICETY_RANK=2 /bin/true"]
     command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2, done.stderr

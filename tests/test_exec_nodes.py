@@ -87,6 +87,7 @@ def test_a_rank_is_named_by_its_own_number(tmp_path: Path) -> None:
         (["--ranks-per-node", "9"], "--ranks-per-node is 1 to 8, not 9"),
         (["--ranks-per-node", "4"], "the program has 2 processes"),
         (["--ranks-per-node", "2", "--topology", "pair"], "pair"),
+        (["--ranks-per-node", "2", "--offload", "bcast"], "offload with ranks_per_node 2"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused(tmp_path: Path, words: list[str], told: str) -> None:

@@ -141,6 +141,14 @@ fn commands(program: &Program<'_>, pages: &Pages, libraries: &[PathBuf]) -> Vec<
     }
 }
 
+/// A process, by its number; none if it has ended.
+fn open(pid: u32) -> Option<OwnedFd> {
+    // SAFETY: the call takes numbers alone.
+    let file = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    // SAFETY: the descriptor is new, and nothing else owns it.
+    (file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file as i32) })
+}
+
 impl Processes {
     /// Starts a program.
     pub(crate) fn start(program: &Program<'_>, pages: &Pages) -> Result<Processes, Error> {
@@ -168,13 +176,8 @@ impl Processes {
         let Some(pid) = pages.process(rank) else { return false };
         let mut known = self.known.borrow_mut();
         if let std::collections::btree_map::Entry::Vacant(entry) = known.entry(rank) {
-            // SAFETY: the call takes numbers alone.
-            let file = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-            if file < 0 {
-                return true;
-            }
-            // SAFETY: the descriptor is new, and nothing else owns it.
-            entry.insert(unsafe { OwnedFd::from_raw_fd(file as i32) });
+            let Some(file) = open(pid) else { return true };
+            entry.insert(file);
         }
         let mut look = libc::pollfd { fd: known[&rank].as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry, which lives as long as the call.
@@ -207,12 +210,21 @@ impl Processes {
     /// Ends all that still runs.
     pub(crate) fn stop(&self, pages: &Pages) {
         if self.ended().is_none() {
+            // A launcher's helpers have groups of their own, and outlive it where it has no time to end them.
+            let helpers = self.descendants();
             self.signal(libc::SIGTERM);
             let until = Instant::now() + GRACE;
             while self.ended().is_none() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(5));
             }
             self.signal(libc::SIGKILL);
+            for helper in helpers {
+                let none = std::ptr::null::<libc::siginfo_t>();
+                // SAFETY: the descriptor is open, and there is nothing else to be read.
+                unsafe {
+                    libc::syscall(libc::SYS_pidfd_send_signal, helper.as_raw_fd(), libc::SIGKILL, none, 0)
+                };
+            }
         }
         for rank in 0..pages.ranks() {
             if let (Some(pid), false) = (pages.process(rank), self.is_gone(rank, pages)) {
@@ -231,6 +243,34 @@ impl Processes {
             // SAFETY: the name ends with a zero, and lives as long as the call.
             unsafe { libc::shm_unlink(name.as_ptr()) };
         }
+    }
+
+    /// The processes that those that run have started, and they in turn.
+    fn descendants(&self) -> Vec<OwnedFd> {
+        let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| {
+                let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+                let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+                // Behind the name: state, parent.
+                Some((pid, status.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?))
+            })
+            .collect();
+        let children = self.children.borrow();
+        let mut found: Vec<u32> = children
+            .iter()
+            .filter(|started| started.status.is_none())
+            .map(|started| started.child.id())
+            .collect();
+        let (own, mut at) = (found.len(), 0);
+        while let Some(&parent) = found.get(at) {
+            let started = parents.iter().filter(|(pid, of)| *of == parent && !found.contains(pid));
+            let started: Vec<u32> = started.map(|(pid, _)| *pid).collect();
+            found.extend(started);
+            at += 1;
+        }
+        found[own..].iter().filter_map(|&pid| open(pid)).collect()
     }
 
     fn signal(&self, signal: i32) {
