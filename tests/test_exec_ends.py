@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on
 
 def left_over(folder: Path) -> list[str]:
     """Processes of programs in this folder."""
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if str(folder) in line]
 
 
@@ -146,9 +146,13 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         until = time.monotonic() + 60
         while not (tmp_path / "started.1").exists() and time.monotonic() < until:
             time.sleep(0.1)
-        assert left_over(tmp_path)
+        were_there = left_over(tmp_path)
         os.kill(running.pid, number)
-        _, err = running.communicate(timeout=60)
+        try:
+            _, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    assert were_there
     assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[signal.Signals(number)], err
     assert not left_over(tmp_path)
     assert not list(places.iterdir())
