@@ -210,11 +210,14 @@ fn a_world_drops_its_handlers() {
     assert_eq!(Rc::strong_count(&held), 1);
 }
 
+/// What the tasks of a node did, and when.
+type Steps = Vec<(Time, u32)>;
+
 /// What tasks of three nodes do, by node: each waits, sends to the next node, yields, and starts tasks, as numbers say; with when
 /// each step was.
-fn steps(passes: bool, mut world: World<u32>, seed: u64) -> (Vec<Vec<(Time, u32)>>, u64, Time) {
+fn steps(passes: bool, mut world: World<u32>, seed: u64) -> (Vec<Steps>, u64, Time) {
     let nodes: Vec<NodeId> = (0..3).map(|_| world.add_node()).collect();
-    let logs: Vec<Rc<RefCell<Vec<(Time, u32)>>>> = nodes.iter().map(|_| Rc::default()).collect();
+    let logs: Vec<Rc<RefCell<Steps>>> = nodes.iter().map(|_| Rc::default()).collect();
     let wires: Vec<_> =
         (0..3).map(|n| world.wire(nodes[n], nodes[(n + 1) % 3], Duration::from_ps(700))).collect();
     for (n, (tx, rx)) in wires.into_iter().enumerate() {
