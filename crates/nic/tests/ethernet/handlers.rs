@@ -7,7 +7,7 @@ use nicety_nic::ethernet::{EthernetSpec, InstallError, Rule, RuleReport, SocketK
 use nicety_nic::spin::{Due, Handlers, stages};
 use nicety_types::{Duration, NodeId, Path};
 use proptest::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const CARD: &str = "spin-100g";
@@ -96,7 +96,7 @@ fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offere
             frame[14] = first;
             Some(Due::Wire)
         };
-        assert_eq!(user.node.offer(NodeId(1), next).await.packets, count);
+        assert_eq!(user.node.offer(NodeId(1), next, &Cell::new(false)).await.packets, count);
     });
     let summary = rig.run();
     let report = rig.report(1);
