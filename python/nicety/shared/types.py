@@ -2537,20 +2537,6 @@ class ExecGoal(TypedDict):
     accesses: int
 
 
-class ExecPassed(TypedDict):
-    """Calls that were left to MPI for one reason.
-
-    Attributes:
-        reason: communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length:
-            longer than the card's memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the
-            card had no room, or MPI was not started by MPI_Init.
-        calls: The calls.
-    """
-
-    reason: str
-    calls: int
-
-
 class ExecOffloaded(TypedDict):
     """What became of the calls of a collective operation, of all processes.
 
@@ -2569,18 +2555,18 @@ class ExecOffloaded(TypedDict):
     passed: list[ExecPassed]
 
 
-class ExecRankOffload(TypedDict):
-    """What one process did of what was to be offloaded.
+class ExecPassed(TypedDict):
+    """Calls that were left to MPI for one reason.
 
     Attributes:
-        set_up_ns: The part of MPI_Init in which handlers and match entries were put on the card, and all ranks agreed.
-        offloaded_calls: Collective calls that the cards executed.
-        passed_calls: Those that were left to MPI.
+        reason: communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length:
+            longer than the card's memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the
+            card had no room, or MPI was not started by MPI_Init.
+        calls: The calls.
     """
 
-    set_up_ns: float
-    offloaded_calls: int
-    passed_calls: int
+    reason: str
+    calls: int
 
 
 class ExecRank(TypedDict):
@@ -2618,6 +2604,20 @@ class ExecRank(TypedDict):
     offload: NotRequired[ExecRankOffload]
 
 
+class ExecRankOffload(TypedDict):
+    """What one process did of what was to be offloaded.
+
+    Attributes:
+        set_up_ns: The part of MPI_Init in which handlers and match entries were put on the card, and all ranks agreed.
+        offloaded_calls: Collective calls that the cards executed.
+        passed_calls: Those that were left to MPI.
+    """
+
+    set_up_ns: float
+    offloaded_calls: int
+    passed_calls: int
+
+
 class ExecReport(TypedDict):
     """What a program's processes did.
 
@@ -2631,8 +2631,8 @@ class ExecReport(TypedDict):
         status: The status that the program, or what started it, ended with: of several the first that is not 0.
         ranks: The processes, by rank.
         max_finish_ns: When the last process closed the network.
-        offload: What became of collective operations that were to be offloaded, if any were.
         goal: What was written of what the program did, if that was asked for.
+        offload: What became of collective operations that were to be offloaded, if any were.
     """
 
     version: str
@@ -2644,8 +2644,8 @@ class ExecReport(TypedDict):
     status: int
     ranks: list[ExecRank]
     max_finish_ns: float
-    offload: NotRequired[list[ExecOffloaded]]
     goal: NotRequired[ExecGoal]
+    offload: NotRequired[list[ExecOffloaded]]
 
 
 class ExecOptions(NetworkOptions, total=False):
