@@ -234,10 +234,10 @@ world.Barrier()
 
 def test_a_schedule_says_what_it_lacks(tmp_path: Path) -> None:
     made = report(
-        tmp_path, ASIDE.replace('print("put"', 'str("put"'), "--goal", "aside.goal", "--trace", "aside.pftrace"
+        tmp_path, ASIDE.replace('print("put"', '"".format("put"'), "--goal", "aside.goal", "--trace", "aside.pftrace"
     )
     assert made["goal"]["accesses"] == 1
-    assert made["ranks"] == report(tmp_path, ASIDE.replace('print("put"', 'str("put"'))["ranks"]
+    assert made["ranks"] == report(tmp_path, ASIDE.replace('print("put"', '"".format("put"'))["ranks"]
     status, _, err = run(tmp_path, ASIDE, "--goal", "aside.goal")
     assert status == 0
     assert "1 accesses to registered memory are left out" in err

@@ -264,12 +264,6 @@ pub fn run(
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (nic, card) = &loaded[0];
     let offload = Offload::of(request, (nic, card))?;
-    if offload.is_some() && places.are_shared() {
-        return Err(Error::Input(format!(
-            "offload with ranks_per_node {}: the handlers on a host's card are those of one process; give one of the two",
-            request.ranks_per_node
-        )));
-    }
     let mut config = request.cards.config(places.hosts(request.ranks), (nic, card), environment)?;
     config.breakdown = false;
     if recorded.is_some() {
