@@ -40,7 +40,7 @@ def check(
         assert port["latency_ns_p50"] <= port["latency_ns_p99"] <= port["latency_ns_max"]
     if ports:
         for key in ("offered", "offered_bytes", "handled", "passed", "dropped_by_handler", "dropped_by_overload"):
-            assert figures[key] == sum(port[key] for port in ports), key  # type: ignore[literal-required]
+            assert dict(figures)[key] == sum(dict(port)[key] for port in ports), key
         assert figures["latency_ns_max"] == max(port["latency_ns_max"] for port in ports)
         assert [(port["port"], port["traffic"]) for port in ports] == list(enumerate(traffic))
     return row, ports

@@ -51,6 +51,7 @@ mod spent;
 #[cfg(target_os = "linux")]
 mod turns;
 
+// Its reports have a schema everywhere; only Linux fills them in.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod offload;
 mod requests;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from nicety.apps.processes import Launcher, offload_text, run_processes
 from nicety.errors import InputError, RunError
@@ -142,8 +142,8 @@ def _rows(without: ExecReport, offloaded: ExecReport) -> list[OffloadRow]:
 
 def offload_table(report: OffloadReport) -> Table:
     """Both runs as a table, with a row for each process."""
-    rows = report["rows"]
-    return Table([(name, [row[name] for row in rows]) for name in OffloadRow.__annotations__])  # type: ignore[literal-required]
+    rows: list[dict[str, Any]] = [dict(row) for row in report["rows"]]
+    return Table([(name, [row[name] for row in rows]) for name in OffloadRow.__annotations__])
 
 
 def offload_comparison_text(report: OffloadReport) -> str:
