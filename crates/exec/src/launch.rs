@@ -7,6 +7,7 @@ use nicety::Error;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -47,6 +48,14 @@ pub(crate) struct Program<'p> {
     pub(crate) to_stderr: bool,
     /// What is offloaded, if anything is.
     pub(crate) offload: Option<&'p Offload>,
+}
+
+/// Tells the libraries that this build loads into processes from those of others: a hash of them, in hexadecimal. For the names of
+/// folders, so that builds of one version do not write over each other's.
+pub fn build() -> String {
+    let mut hasher = DefaultHasher::new();
+    [LIBRARY, OFFLOAD].hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
 /// Puts the library into a folder, if it is not there yet.

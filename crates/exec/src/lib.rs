@@ -58,6 +58,8 @@ mod requests;
 
 #[cfg(target_os = "linux")]
 pub use installed::install_for_programs;
+#[cfg(target_os = "linux")]
+pub use launch::build;
 pub use offload::{Offloaded, Passed, Plan, Planned, RankOffload, plan};
 pub use requests::{Launcher, Rank, Report, Request, run, schemas};
 
@@ -68,4 +70,10 @@ pub use requests::{Launcher, Rank, Report, Request, run, schemas};
 #[cfg(not(target_os = "linux"))]
 pub fn install_for_programs(_: &std::path::Path) -> Result<(), nicety::Error> {
     Err(nicety::Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
+}
+
+/// Nothing tells builds apart where none has libraries for processes.
+#[cfg(not(target_os = "linux"))]
+pub fn build() -> String {
+    String::new()
 }

@@ -25,6 +25,12 @@ pub fn exec_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
+/// What tells the libraries of this build from those of others.
+#[pyfunction]
+pub fn exec_build() -> String {
+    nicety_exec::build()
+}
+
 /// Puts headers and library for programs with Portals into a folder: `include` and `lib`.
 #[pyfunction]
 pub fn exec_install(folder: std::path::PathBuf) -> PyResult<()> {

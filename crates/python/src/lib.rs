@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
     #[pymodule_export]
-    use crate::exec::{exec_install, exec_plan, exec_run};
+    use crate::exec::{exec_build, exec_install, exec_plan, exec_run};
     #[pymodule_export]
     use crate::goal::{
         goal_compare, goal_compare_plan, goal_convert, goal_generate, goal_info, goal_run, goal_run_plan,

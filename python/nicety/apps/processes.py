@@ -14,8 +14,8 @@ from typing import BinaryIO, Literal, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Scale
-from nicety.build.cache import cache_dir, make_dir
 from nicety.build.compiler import compile_handlers, library_source
+from nicety.build.hosts import libraries_folder
 from nicety.errors import InputError
 from nicety.shared.checks import Place, one_of, whole
 from nicety.shared.files import check_place
@@ -68,14 +68,13 @@ def run_processes(
     if (goal := given.get("goal")) is not None:
         check_place(f"goal {fspath(goal)}", Path(goal))
     kind, mpiexec = _launcher(launcher, path, ranks)
-    folder = make_dir(cache_dir() / "exec" / _native.version())
     derived = {
         "program": [fspath(path), *words[1:]],
         "ranks": ranks,
         "launcher": kind,
         "mpiexec": mpiexec,
         "to_stderr": to_stderr,
-        "folder": fspath(folder),
+        "folder": fspath(libraries_folder()),
     }
     if given.get("offload") is not None:
         for each in json.loads(_native.exec_plan(request_text(ExecOptions, given, **derived)))["compile"]:

@@ -22,6 +22,11 @@ from nicety.shared.typed import checked
 _OPTIONS = ("-std=gnu17", "-O2", "-g", "-Wall")
 
 
+def libraries_folder() -> Path:
+    """The cache folder for what this build of nicety loads into processes: other builds have others."""
+    return make_dir(cache_dir() / "exec" / f"{_native.version()}-{_native.exec_build()}")
+
+
 @checked
 def host_flags() -> list[str]:
     """Options that any C compiler takes for a program of a host: where `portals4.h` and `libportals` are.
@@ -31,7 +36,7 @@ def host_flags() -> list[str]:
     Raises:
         InputError: this is not Linux, or the folder cannot be written.
     """
-    folder = make_dir(cache_dir() / "exec" / _native.version())
+    folder = libraries_folder()
     _native.exec_install(str(folder))
     library = folder / "lib"
     return [f"-I{folder / 'include'}", f"-L{library}", f"-Wl,-rpath,{library}", "-lportals"]
