@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -206,6 +207,23 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         assert expected in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_the_launcher_is_that_of_the_library_a_program_is_linked_with(tmp_path: Path) -> None:
+    source = tmp_path / "ends.c"
+    source.write_text("#include <mpi.h>\nint main(void) { MPI_Init(0, 0); return MPI_Finalize(); }\n")
+    subprocess.run([Path(sys.executable).parent / "mpicc", "-o", tmp_path / "ends", source], check=True)
+    other = tmp_path / "bin" / "mpiexec"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\necho 'mpiexec (OpenRTE) 4.1.4'\n")
+    other.chmod(0o755)
+    path = {**os.environ, "PATH": f"{other.parent}:{os.environ['PATH']}"}
+    for launcher, status in [("auto", 0), ("mpich", 0), ("openmpi", 2)]:
+        words = ["exec", "-n", "2", "--nic", "qnix", "--launcher", launcher, "--json", "--", str(tmp_path / "ends")]
+        done = subprocess.run([*NICETY, *words], env=path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == status, done.stderr
+        if status == 0:
+            assert len(json.loads(done.stdout)["ranks"]) == 2
 
 
 def test_a_run_in_python(tmp_path: Path) -> None:

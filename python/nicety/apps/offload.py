@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack
 
-from nicety.apps.processes import Launcher, offload_text, run_processes
+from nicety.apps.launchers import Launcher
+from nicety.apps.processes import offload_text, run_processes
 from nicety.errors import InputError, RunError
 from nicety.shared.checks import Place
 from nicety.shared.typed import checked

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-import subprocess
 import sys
 from collections.abc import Sequence
 from os import fspath
 from pathlib import Path
-from typing import BinaryIO, Literal, Unpack, cast
+from typing import BinaryIO, Unpack, cast
 
 from nicety import _native
+from nicety.apps.launchers import LAUNCHERS, Launcher, find_launcher
 from nicety.bench.measured import Scale
 from nicety.build.compiler import compile_handlers, library_source
 from nicety.build.hosts import libraries_folder
@@ -25,11 +25,7 @@ from nicety.shared.types import ExecOptions, ExecRank, ExecReport
 from nicety.show.columns import align, fixed
 from nicety.show.tables import Table
 
-Launcher = Literal["auto", "mpich", "openmpi", "none"]
-"""What starts the processes of a program."""
-
 _MOST_RANKS = 1024
-LAUNCHERS = ("auto", "mpich", "openmpi", "none")
 
 
 @checked
@@ -49,7 +45,8 @@ def run_processes(
         program: the program, and its arguments.
         ranks: how many processes of it run, 1 to 1024.
         launcher: `mpich` and `openmpi` are the `mpiexec` of each, `none` starts processes one by one, without MPI, and
-            `auto` is what the `mpiexec` beside the program is, on the path, or beside Python.
+            `auto` is that of the MPI that the program is linked with, or else the `mpiexec` beside the program, on the
+            path, or beside Python.
         to_stderr: what processes print goes to stderr.
         trace: a file for a timeline, to be opened with https://ui.perfetto.dev; `Run.trace` says what is in it.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
@@ -67,7 +64,7 @@ def run_processes(
     path = _program(words)
     if (goal := given.get("goal")) is not None:
         check_place(f"goal {fspath(goal)}", Path(goal))
-    kind, mpiexec = _launcher(launcher, path, ranks)
+    kind, mpiexec = find_launcher(launcher, path, ranks)
     derived = {
         "program": [fspath(path), *words[1:]],
         "ranks": ranks,
@@ -237,32 +234,3 @@ def _is_of_go(file: BinaryIO, segment: tuple[int, ...]) -> bool:
         return False
     file.seek(offset)
     return b"Go\0\0" in file.read(min(length, 4096))
-
-
-def _launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
-    """The kind of a launcher, and its file."""
-    if launcher == "none":
-        return "none", ""
-    beside = [program.parent / "mpiexec", *([Path(path)] if (path := shutil.which("mpiexec")) else [])]
-    places = [*beside, Path(sys.executable).parent / "mpiexec"]
-    for place in places:
-        kind = _kind(place) if place.exists() else None
-        if kind is not None and launcher in ("auto", kind):
-            return kind, fspath(place)
-    if launcher == "auto" and ranks == 1:
-        return "none", ""
-    wanted = "mpiexec" if launcher == "auto" else f"mpiexec of {launcher}"
-    raise InputError(
-        f"there is no {wanted} beside {program} or on the path; pip install mpich, or start the processes without one "
-        "by --launcher none"
-    )
-
-
-def _kind(mpiexec: Path) -> str | None:
-    """Which MPI's it is."""
-    try:
-        done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    text = done.stdout + done.stderr
-    return "mpich" if "HYDRA" in text else "openmpi" if "Open MPI" in text or "OpenRTE" in text else None

@@ -42,7 +42,8 @@ def _exec(
     **given: Any,
 ) -> None:
     """Run a real program, such as an MPI program, on simulated hosts: each of its processes is one."""
-    from nicety.apps.processes import Launcher, processes_table, processes_text, run_processes
+    from nicety.apps.launchers import Launcher
+    from nicety.apps.processes import processes_table, processes_text, run_processes
     from nicety.cli.files import Files
     from nicety.cli.output import note, print_json, recording_notes
     from nicety.shared.files import write_whole
@@ -82,8 +83,8 @@ def _exec(
 
 def _compare(program: list[str], ranks: int, launcher: str, files: Files, *, as_json: bool, **given: Any) -> None:
     """Two runs in one table."""
+    from nicety.apps.launchers import Launcher
     from nicety.apps.offload import compare_offload, offload_comparison_text, offload_table
-    from nicety.apps.processes import Launcher
     from nicety.cli.output import print_json
     from nicety.errors import InputError
     from nicety.shared.files import write_whole

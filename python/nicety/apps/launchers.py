@@ -1,0 +1,93 @@
+"""What starts the processes of a program: the `mpiexec` of the MPI that it is linked with."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from os import fspath
+from pathlib import Path
+from typing import Literal, get_args
+
+from nicety.errors import InputError
+
+Launcher = Literal["auto", "mpich", "openmpi", "none"]
+"""What starts the processes of a program."""
+LAUNCHERS: tuple[str, ...] = get_args(Launcher)
+
+_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
+
+
+def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
+    """The kind of a launcher, and its file, for a program of so many ranks.
+
+    Raises:
+        InputError: there is no such launcher.
+    """
+    if launcher == "none":
+        return "none", ""
+    linked, library = _linked(program)
+    wanted = linked if launcher == "auto" else launcher
+    names = ["mpiexec"] if wanted is None else ["mpiexec", f"mpiexec.{wanted}"]
+    # Prefixes of an installation: its libraries lie in lib, or in lib/MACHINE.
+    prefixes = [] if library is None else [library.parents[level] for level in (1, 2) if level < len(library.parents)]
+    places = [program.parent / "mpiexec"]
+    if wanted == linked:
+        places += [prefix / "bin" / name for prefix in prefixes for name in names]
+    places += [Path(path) for name in names if (path := shutil.which(name)) is not None]
+    places.append(Path(sys.executable).parent / "mpiexec")
+    for place in places:
+        kind = _kind(place) if place.exists() else None
+        if kind is not None and wanted in (None, kind):
+            return kind, fspath(place)
+    if launcher == "auto" and ranks == 1:
+        return "none", ""
+    of = "" if wanted is None else f" of {_NAMES[wanted]}"
+    why = f", which {program} is linked with" if launcher == "auto" and wanted is not None else ""
+    raise InputError(
+        f"there is no mpiexec{of}{why}, beside {program} or on the path; "
+        f"{'install it' if wanted == 'openmpi' else 'pip install mpich'}, or start the processes without one by "
+        "--launcher none"
+    )
+
+
+def _linked(program: Path) -> tuple[str | None, Path | None]:
+    """The MPI whose library a program is linked with, and the library; None of a script, or of another program."""
+    with program.open("rb") as file:
+        head = file.read(4096)
+    # The linker that the program names lists libraries without executing any of it.
+    linker = re.search(rb"/[\w./-]*/ld[\w.-]*\.so[\w.-]*\0", head) if head.startswith(b"\x7fELF") else None
+    if linker is None:
+        return None, None
+    try:
+        listed = subprocess.run(
+            [linker.group()[:-1].decode(), "--list", program],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None, None
+    found = dict(re.findall(r"^\s*(lib\S+) => (/.*) \(0x[0-9a-f]+\)$", listed.stdout, re.MULTILINE))
+    names = {name.split(".so")[0] for name in found}
+    if names & {"libopen-pal", "libopen-rte"}:
+        kind = "openmpi"
+    elif names & {"libmpich", "libmpi", "libmpi_abi"}:
+        kind = "mpich"
+    else:
+        return None, None
+    heads = ("libmpi.", "libmpich.", "libmpi_abi.")
+    first = next((path for name, path in found.items() if name.startswith(heads)), None)
+    return kind, None if first is None else Path(first)
+
+
+def _kind(mpiexec: Path) -> str | None:
+    """Which MPI's it is."""
+    try:
+        done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    text = done.stdout + done.stderr
+    return "mpich" if "HYDRA" in text else "openmpi" if "Open MPI" in text or "OpenRTE" in text else None
