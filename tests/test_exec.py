@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import nicety
+from nicety.apps.launchers import find_launcher
 
 pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
@@ -224,6 +225,29 @@ def test_the_launcher_is_that_of_the_library_a_program_is_linked_with(tmp_path: 
         assert done.returncode == status, done.stderr
         if status == 0:
             assert len(json.loads(done.stdout)["ranks"]) == 2
+
+
+def test_a_launcher_is_looked_for_where_the_library_really_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "usr" / "lib" / "machine").mkdir(parents=True)
+    (tmp_path / "usr" / "bin").mkdir()
+    (tmp_path / "lib").symlink_to("usr/lib")
+    (tmp_path / "bin").symlink_to("usr/bin")
+    mpiexec = tmp_path / "usr" / "bin" / "mpiexec"
+    mpiexec.write_text("#!/bin/sh\necho 'mpiexec (OpenRTE) 4.1.4'\n")
+    mpiexec.chmod(0o755)
+    # What the dynamic linker lists of a program.
+    library = tmp_path / "lib" / "machine" / "libmpi.so.40"
+    linker = tmp_path / "ld-test.so"
+    linker.write_text(
+        f"#!/bin/sh\necho 'libopen-pal.so.40 => {library} (0x1)'\necho 'libmpi.so.40 => {library} (0x2)'\n"
+    )
+    linker.chmod(0o755)
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF\0" + bytes(str(linker), "ascii") + b"\0")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_launcher("auto", program, 2) == ("openmpi", str(mpiexec))
 
 
 def test_a_run_in_python(tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ def _linked(program: Path) -> tuple[str | None, Path | None]:
         return None, None
     heads = ("libmpi.", "libmpich.", "libmpi_abi.")
     first = next((path for name, path in found.items() if name.startswith(heads)), None)
-    return kind, None if first is None else Path(first)
+    # Resolved: Open MPI takes the prefix of its libraries from the launcher's path, and /lib may be a link to /usr/lib.
+    return kind, None if first is None else Path(first).parent.resolve() / Path(first).name
 
 
 def _kind(mpiexec: Path) -> str | None:
