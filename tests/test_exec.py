@@ -225,6 +225,8 @@ def test_the_launcher_is_that_of_the_library_a_program_is_linked_with(tmp_path: 
         assert done.returncode == status, done.stderr
         if status == 0:
             assert len(json.loads(done.stdout)["ranks"]) == 2
+        else:
+            assert "is linked with MPICH; leave the option out" in done.stderr
 
 
 def test_a_launcher_is_looked_for_where_the_library_really_lies(

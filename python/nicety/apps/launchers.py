@@ -23,24 +23,26 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     """The kind of a launcher, and its file, for a program of so many ranks.
 
     Raises:
-        InputError: there is no such launcher.
+        InputError: there is no such launcher, or the program is linked with another MPI.
     """
     if launcher == "none":
         return "none", ""
     linked, library = _linked(program)
     wanted = linked if launcher == "auto" else launcher
+    if linked is not None and linked != wanted:
+        raise InputError(f"launcher {launcher}: {program} is linked with {_NAMES[linked]}; leave the option out")
     names = ["mpiexec"] if wanted is None else ["mpiexec", f"mpiexec.{wanted}"]
     # Prefixes of an installation: its libraries lie in lib, or in lib/MACHINE.
     prefixes = [] if library is None else [library.parents[level] for level in (1, 2) if level < len(library.parents)]
     places = [program.parent / "mpiexec"]
-    if wanted == linked:
-        places += [prefix / "bin" / name for prefix in prefixes for name in names]
+    places += [prefix / "bin" / name for prefix in prefixes for name in names]
     places += [Path(path) for name in names if (path := shutil.which(name)) is not None]
     places.append(Path(sys.executable).parent / "mpiexec")
     for place in places:
         kind = _kind(place) if place.exists() else None
         if kind is not None and wanted in (None, kind):
-            return kind, fspath(place)
+            # Open MPI takes the prefix of its libraries from this path, and /bin may be a link to /usr/bin.
+            return kind, fspath(place.parent.resolve() / place.name)
     if launcher == "auto" and ranks == 1:
         return "none", ""
     of = "" if wanted is None else f" of {_NAMES[wanted]}"
@@ -80,8 +82,7 @@ def _linked(program: Path) -> tuple[str | None, Path | None]:
         return None, None
     heads = ("libmpi.", "libmpich.", "libmpi_abi.")
     first = next((path for name, path in found.items() if name.startswith(heads)), None)
-    # Resolved: Open MPI takes the prefix of its libraries from the launcher's path, and /lib may be a link to /usr/lib.
-    return kind, None if first is None else Path(first).parent.resolve() / Path(first).name
+    return kind, None if first is None else Path(first)
 
 
 def _kind(mpiexec: Path) -> str | None:
