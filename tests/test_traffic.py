@@ -125,6 +125,22 @@ def test_a_full_buffer_drops_or_pauses_or_holds_credits(tmp_path: Path, overload
     assert figures["latency_ns_max"] == pytest.approx(256 * 100, rel=0.05)
 
 
+@pytest.mark.parametrize(("overload", "far"), [({}, True), ({"lossy": True}, False)])
+def test_a_long_wire_takes_places_of_the_packet_buffer_with_credits_alone(
+    tmp_path: Path, overload: dict[str, bool], far: bool
+) -> None:
+    source = write(tmp_path, SLOW)
+    row, figures = check(source, "udp size=64 rate=5Mpps packets=4k", "link.latency=10us", **overload)
+    (load,) = [part["load"] for part in row["parts"] if part["part"] == "packet buffer"]
+    # One comes every 200 ns to 256 places, and a credit takes 10 us each way.
+    there_and_back = 20_000 if far else 0
+    assert load == pytest.approx((figures["latency_ns_mean"] + there_and_back) / 200 / 256, rel=1e-2)
+    assert row["verdict"] == "yes"
+    # Further away, a sender with credits does not have enough of them.
+    row, _ = check(source, "udp size=64 rate=5Mpps packets=40k", "link.latency=100us", **overload)
+    assert (row["verdict"], row["limiting_part"]) == (("no", "packet buffer") if far else ("yes", "handler processors"))
+
+
 @pytest.mark.parametrize("packets", [2, 20, 200])
 def test_too_few_packets_to_fill_the_buffer_still_say_that_more_would(tmp_path: Path, packets: int) -> None:
     row, _ = check(write(tmp_path, SLOW), f"udp size=64 rate=100Mpps packets={packets}")

@@ -345,7 +345,7 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "packet buffer":
         few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
         return (
-            f"{comes} keeps a place of the packet buffer from when it leaves until its credit is back; "
+            f"{comes} keeps a place of the packet buffer {_keeps_a_place(row)}; "
             f"{few} too few for that, and {_gets_through(row)}"
         )
     elif limit == "host":
@@ -472,13 +472,22 @@ def _lost(row: LineRateRow) -> int:
     return row["traffic"]["dropped_by_overload"] if "traffic" in row else 0
 
 
+def _overload(row: LineRateRow) -> str:
+    return row["traffic"]["overload"] if "traffic" in row else "credits"
+
+
+def _keeps_a_place(row: LineRateRow) -> str:
+    if _overload(row) == "credits":
+        return "from when it leaves until its credit is back"
+    return "from when it comes until it is done with"
+
+
 def _when_full(row: LineRateRow) -> str:
-    overload = row["traffic"]["overload"] if "traffic" in row else "credits"
     return {
         "lossy": "packets that find it full are dropped, and ",
         "pfc": "then the wire is paused, and ",
         "credits": "then the sender waits for credits, and ",
-    }[overload]
+    }[_overload(row)]
 
 
 def _gets_through(row: LineRateRow) -> str:

@@ -92,8 +92,11 @@ impl Rig<'_> {
             fits_the_wire(traffic_of(expression)?.rate, offered)?;
         }
         let (offered, held_up) = (together(&each), each.iter().any(held_up));
-        // On the wire, in the buffer, and the credit's way back.
-        let beside = link.latency + link.latency;
+        // A sender with credits keeps a place for its packet on the wire, and until the credit is back; others keep none.
+        let beside = match self.request.lossy || self.request.pfc {
+            true => Duration::ZERO,
+            false => link.latency + link.latency,
+        };
         let measured = meter
             .measured(beside, held_up)
             .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
