@@ -134,6 +134,57 @@ def test_a_deadlock_names_what_is_waited_for(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+LOOKS = {
+    "Probe": "world.Probe(1 - rank, 7)\n",
+    "Mprobe": "world.Mprobe(1 - rank, 7)\n",
+    "Iprobe": "while not world.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG): pass\n",
+}
+
+
+@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
+def test_a_look_for_a_message_that_nobody_sends_is_a_deadlock(tmp_path: Path, nic: str) -> None:
+    for name, look in LOOKS.items():
+        status, _, err = run(tmp_path, "world.Barrier()\n" + look, nic=nic)
+        assert status == 1, name
+        wanted = "any rank, any tag" if name == "Iprobe" else "rank 1, tag 7"
+        assert "'rank 0', waits since" in err, name
+        assert f"for a message from {wanted}, for which it looks (a probe)" in err, name
+
+
+@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
+@pytest.mark.parametrize("size", [8, 4000, 100_000])
+def test_a_look_ends_when_the_message_comes(tmp_path: Path, nic: str, size: int) -> None:
+    # Rank 2 sends to and fro with rank 3 all the time: what else happens does not matter to who looks.
+    program = f"""
+import time
+ball, times = numpy.zeros({size}, dtype="b"), numpy.zeros(1)
+world.Barrier()
+if rank == 1:
+    time.sleep(0.002)
+    times[0] = MPI.Wtime()
+    world.Send(ball, 0, tag=7)
+    world.Send(times, 0, tag=8)
+elif rank == 0:
+    while not world.Iprobe(1, 7):
+        pass
+    found = MPI.Wtime()
+    world.Recv(ball, 1, tag=7)
+    received = MPI.Wtime()
+    world.Recv(times, 1, tag=8)
+    print("found", found - times[0], "received", received - times[0])
+else:
+    for _ in range(1500):
+        world.Sendrecv_replace(bytearray(8), 5 - rank)
+"""
+    status, out, err = run(tmp_path, program, ranks=4, nic=nic)
+    assert status == 0, err
+    found, received = (float(out.split()[at]) for at in (1, 3))
+    model = nicety.run_benchmark("latency", nics=[nic], sizes=[size])["rows"][0]["latency_ns"] * 1e-9
+    assert 0 < found < received
+    # The look is over a few of its own looks after the message, or its header, has come.
+    assert found < 1.5 * model + 20e-6, (found, model)
+
+
 def test_a_status_of_the_program_is_the_commands(tmp_path: Path) -> None:
     status, _, err = run(tmp_path, "world.Barrier()\nMPI.Finalize()\nimport os\nos._exit(9)\n")
     assert status == 9, err

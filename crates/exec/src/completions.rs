@@ -45,6 +45,12 @@ impl Completions {
         self.turns.notify(self.rank);
     }
 
+    /// A look for a message has found none: that is no news to anybody else.
+    pub(crate) fn found_none(&self, completion: Completion) {
+        self.logged(|log| log.completes(self.rank, None));
+        self.done.borrow_mut().push_back(completion);
+    }
+
     /// Something that counters count has ended.
     pub(crate) fn count(&self, kind: Kind, succeeded: bool) {
         let mut counts = self.counts.get();

@@ -12,7 +12,7 @@
 //! - `cpu.rs`: where they run;
 //! - `spent.rs`: what processes spend their time with;
 //! - `turns.rs`: which of them runs, and when time goes on;
-//! - `rank.rs`: the calls of a process, carried out by a host and its card;
+//! - `rank`: the calls of a process, carried out by a host and its card;
 //! - `completions.rs`: what has ended for a process;
 //! - `rma`: its registered memory, and its accesses to that of others;
 //! - `portals`: those of them that are of Portals 4;

@@ -276,7 +276,7 @@ impl Call {
     /// Whether it looks for something that may not be there.
     pub(crate) const fn is_look(&self) -> bool {
         match self {
-            Call::Poll { .. } => true,
+            Call::Poll { .. } | Call::Peek(_) => true,
             Call::Count(count) => count.ps == 0,
             Call::Portals(op) => op::is_look(*op),
             _ => false,

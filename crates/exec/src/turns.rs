@@ -179,7 +179,7 @@ impl Turns {
     /// The next of the calls that a process has posted, and the time that it had spent on its own before, since its last reply.
     pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
         let post = self.pages.post(rank)?;
-        if post.is_some() {
+        if post.is_some_and(|(call, _)| !call.is_look()) {
             self.in_vain.set(0);
         }
         Ok(post)
@@ -299,17 +299,19 @@ impl Turns {
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
-    /// As [`Turns::polls`], for what ends when something has come.
-    pub(crate) async fn polls_for(&self, rank: u32, what: impl Fn() -> String, comes: impl Future) {
+    /// As [`Turns::polls`], for what ends when something has come. Returns whether it has.
+    pub(crate) async fn polls_for(&self, rank: u32, what: impl Fn() -> String, comes: impl Future) -> bool {
         let (signal, _) = self.enter(rank, State::Polls, "");
         self.lap(rank, Part::Calls);
         self.with(rank, |own| own.released.set(false));
         let released = signal.wait_until(|| self.with(rank, |own| own.released.get()));
-        if matches!(nicety_kernel::race(comes, describe(what, released)).await, Either::Left(_)) {
+        let has_come = matches!(nicety_kernel::race(comes, describe(what, released)).await, Either::Left(_));
+        if has_come {
             self.in_vain.set(0);
         }
         self.lap(rank, Part::Waits);
         self.with(rank, |own| own.state.set(State::Taken));
+        has_come
     }
 
     /// Something has come for a process.

@@ -8,6 +8,7 @@
 use crate::NodeSpec;
 use crate::counters::CardReport;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
+use crate::parts::Early;
 use crate::parts::transport::Undelivered;
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use nicety_fabric::Port;
@@ -323,6 +324,12 @@ pub trait Card: Any {
         _tags: Tags,
     ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
         Box::pin(ready(Err(self.design().lacks("looks for messages and takes none"))))
+    }
+
+    /// Tells when a look for an early message may find what the one before did not; none before there are messages, or where cards of
+    /// this design do not tell.
+    fn early(&self) -> Option<&Early> {
+        None
     }
 
     /// Gives up a posted receive. Returns it if something has come for it, or is about to: then it is to be received.

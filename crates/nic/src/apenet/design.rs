@@ -7,7 +7,7 @@ use crate::apenet::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Proces
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
-use crate::parts;
+use crate::parts::{self, Early};
 use crate::programs::RefusedCommand;
 use crate::sections::NodeSpec;
 use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
@@ -250,6 +250,10 @@ impl design::Card for Node {
             let look = async |path: &mut _| self.messenger.probe(source, tags, path).await;
             caller.timed("look for a message", look).await
         })
+    }
+
+    fn early(&self) -> Option<&Early> {
+        Some(&self.messenger.early)
     }
 
     fn cancel<'c>(

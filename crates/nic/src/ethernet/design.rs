@@ -11,7 +11,7 @@ use super::{stages, wire};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
-use crate::parts::{Due, Offered};
+use crate::parts::{Due, Early, Offered};
 use crate::programs::{ProgramFailure, RefusedCommand};
 use crate::sections::NodeSpec;
 use crate::spin::{Busy, stages as handlers};
@@ -355,6 +355,10 @@ impl design::Card for Node {
             let look = async |path: &mut _| self.messenger.probe(caller.thread, source, tags, path).await;
             caller.timed("look for a message", look).await
         })
+    }
+
+    fn early(&self) -> Option<&Early> {
+        Some(&self.net.early)
     }
 
     fn cancel<'c>(

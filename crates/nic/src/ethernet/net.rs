@@ -10,6 +10,7 @@ use super::transmit::Finish;
 use super::waiters::Waiters;
 use super::{stages, wire};
 use crate::design::CardError;
+use crate::parts::Early;
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
 use nicety_kernel::{Either, Signal, Sim, race};
 use nicety_stack::{
@@ -75,6 +76,8 @@ pub(super) struct Net {
     pub(super) datagrams: RefCell<FxHashMap<DatagramId, Rc<Waited>>>,
     /// A thread that waits for any of several sockets.
     pub(super) watcher: RefCell<Option<Thread>>,
+    /// What has come for the sockets that it waits for, or would.
+    pub(super) early: Early,
     /// Ranks whose stations the stack knows.
     known: RefCell<FxHashSet<u32>>,
     pub(super) system_calls: Cell<u64>,
@@ -110,6 +113,7 @@ impl Net {
             listeners: RefCell::default(),
             datagrams: RefCell::default(),
             watcher: RefCell::default(),
+            early: Early::new(sim),
             known: RefCell::default(),
             system_calls: Cell::new(0),
             handlers: Cell::new((0, Duration::ZERO)),
@@ -217,8 +221,11 @@ impl Net {
         threads
     }
 
-    /// The thread that watches a socket, if one does.
+    /// Something has come for a socket: the thread that watches it, if one does.
     pub(super) fn watcher(&self, watched: &Cell<bool>) -> Option<Thread> {
+        if watched.get() {
+            self.early.note();
+        }
         self.watcher.borrow().clone().filter(|_| watched.get())
     }
 

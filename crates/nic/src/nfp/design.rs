@@ -9,6 +9,7 @@ use crate::nfp::wire::CHECKSUM;
 use crate::nfp::{
     Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
 };
+use crate::parts::Early;
 use crate::programs::ProgramFailure;
 use crate::sections::NodeSpec;
 use crate::text::{LISTED, counted};
@@ -245,6 +246,10 @@ impl design::Card for ProcessTable {
             let found = caller.timed("look for a message", look).await?;
             Ok(found.map(|super::Arrival { source, tag, bytes }| Arrival { source, tag, bytes, room: bytes }))
         })
+    }
+
+    fn early(&self) -> Option<&Early> {
+        Some(self.early_messages())
     }
 
     fn cancel<'c>(

@@ -5,6 +5,7 @@ use crate::nfp::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
     PortCounters, Program, ProgramError, QueueCounters,
 };
+use crate::parts::Early;
 use crate::programs::{FailureKind, ProgramFailure};
 use nicety_kernel::Sim;
 use schemars::JsonSchema;
@@ -199,6 +200,11 @@ impl ProcessTable {
             Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
             _ => Ok(&self.messenger),
         }
+    }
+
+    /// Tells of messages that no receive has taken.
+    pub(crate) fn early_messages(&self) -> &Early {
+        &self.messenger.early
     }
 
     /// Counters of the port.

@@ -3,7 +3,7 @@
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
-use crate::parts;
+use crate::parts::{self, Early};
 use crate::qnix::messages::{Messenger, Receiving};
 use crate::qnix::spec::read_qnix;
 use crate::qnix::stages;
@@ -300,6 +300,10 @@ impl design::Card for Node {
                 None => Err(DESIGN.lacks("looks for messages and takes none")),
             }
         })
+    }
+
+    fn early(&self) -> Option<&Early> {
+        self.library.get().map(|library| &library.early)
     }
 
     fn cancel<'c>(

@@ -2,6 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
+use nicety_nic::parts::Early;
 use nicety_nic::{Arrival, PostedReceive, Tags, check_tag};
 use nicety_types::Time;
 
@@ -122,6 +123,19 @@ impl Host {
         check_tag(tags.bits)?;
         let found = self.inner.card.clone().probe(self.caller(), source, tags).await?;
         Ok(found.map(|Arrival { source, tag, bytes, .. }| Received { source, tag, length: bytes }))
+    }
+
+    /// How often something has come since the start that [`Host::probe`] may find, or that may have it fail.
+    pub fn early_changes(&self) -> u64 {
+        self.inner.card.early().map_or(0, Early::changes)
+    }
+
+    /// Waits until something has come that [`Host::probe`] may find, beyond what has been seen. On a card that does not tell, for ever.
+    pub async fn early_beyond(&self, seen: u64) {
+        match self.inner.card.early() {
+            Some(early) => early.beyond(seen).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Gives up a posted receive, which then takes no message. Returns it if a message has come for it or is coming: then it is

@@ -36,7 +36,7 @@ use crate::apenet::library::{Process, Transfer};
 use crate::apenet::{ApenetError, Card, Endpoint, LIBRARY};
 use crate::design::CardError;
 use crate::messages::{Arrival, LARGEST_TAG, Wanted, check_tag};
-use crate::parts::Matching;
+use crate::parts::{Early, Matching};
 use crate::programs::RefusedCommand;
 use leases::{Lease, Leases};
 use nicety_kernel::{Credits, Signal};
@@ -143,6 +143,7 @@ pub(in crate::apenet) struct Messenger {
     pub(in crate::apenet) leases: Leases,
     window: u64,
     matching: RefCell<Matching<Rc<Receiving>, Came>>,
+    pub(in crate::apenet) early: Early,
     peers: RefCell<BTreeMap<u32, Rc<Peer>>>,
     /// Free buffers for copies; none until the first.
     copies: RefCell<Option<Vec<u64>>>,
@@ -172,6 +173,7 @@ impl Messenger {
             process,
             window,
             matching: RefCell::default(),
+            early: Early::new(sim),
             peers: RefCell::default(),
             copies: RefCell::default(),
             free_copies: Credits::new(sim, COPIES),
@@ -275,6 +277,7 @@ impl Messenger {
     fn fail(&self, error: ApenetError) {
         self.failed.borrow_mut().get_or_insert(error);
         self.changed.notify_all();
+        self.early.note();
     }
 
     fn take(self: &Rc<Self>, event: Event, path: Path) {
@@ -359,7 +362,10 @@ impl Messenger {
         let receive = self.matching.borrow_mut().take_receive(takes).0;
         match receive {
             Some(receiving) => self.begin(receiving, came, path),
-            None => self.matching.borrow_mut().keep(came),
+            None => {
+                self.matching.borrow_mut().keep(came);
+                self.early.note();
+            }
         }
         true
     }

@@ -141,6 +141,7 @@ impl Messenger {
         let (bytes, whole, taken) = (RefCell::default(), RefCell::default(), RefCell::default());
         let kept = Rc::new(Unexpected { header, bytes, whole, taken });
         matching.keep(kept.clone());
+        self.net.early.note();
         Target::Memory(kept)
     }
 

@@ -52,6 +52,7 @@ impl Messenger {
         self.here.borrow_mut().insert(envelope.id, Here { from, met, sending: sending.clone() });
         card.recorder().message_matched(envelope.message(), self.sim.now(), "not received");
         self.changed.notify_all();
+        self.early.note();
         if !met && envelope.kind == Kind::Eager {
             return Ok(());
         }

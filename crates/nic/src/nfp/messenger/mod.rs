@@ -50,6 +50,7 @@ pub use mail::WINDOW;
 pub use progress::Posted;
 
 use crate::nfp::card::{Card, ChannelError, Device};
+use crate::parts::Early;
 use here::Here;
 use mail::Mail;
 use network::Network;
@@ -82,6 +83,7 @@ pub struct Messenger {
     network: Option<Network>,
     windows: Vec<Credits>,
     mail: RefCell<Mail>,
+    pub(in crate::nfp) early: Early,
     /// Unfinished messages of this host to itself, by number.
     here: RefCell<BTreeMap<u32, Here>>,
     changed: Signal,
@@ -105,6 +107,7 @@ impl Messenger {
             network,
             windows: (0..ranks).map(|_| Credits::new(sim, WINDOW)).collect(),
             mail: RefCell::new(Mail::new(own, ranks)),
+            early: Early::new(sim),
             here: RefCell::default(),
             changed: Signal::new(sim),
             refused: Cell::new(0),

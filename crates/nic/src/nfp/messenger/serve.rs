@@ -86,6 +86,7 @@ impl Messenger {
                 (Some(envelope), Some(Came::Message)) => {
                     let recorder = self.device.card().recorder();
                     recorder.message_matched(envelope.message(), self.sim.now(), "not received");
+                    self.early.note();
                 }
                 (_, Some(Came::Answer)) => {}
                 (Some(envelope), Some(Came::Room(more))) => {
@@ -100,5 +101,6 @@ impl Messenger {
     pub(super) fn fail(&self, error: ChannelError) {
         self.failed.set(Some(error));
         self.changed.notify_all();
+        self.early.note();
     }
 }

@@ -28,7 +28,7 @@ mod send;
 
 use crate::design::CardError;
 use crate::messages::{Arrival, Wanted};
-use crate::parts::Matching;
+use crate::parts::{Early, Matching};
 use crate::qnix::process::Process;
 use crate::qnix::{Endpoint, QnixError};
 use header::{HEADER, Header};
@@ -81,6 +81,7 @@ pub(in crate::qnix) struct Messenger {
     /// Messages leave in the order in which they were posted.
     turn: Pool,
     matching: RefCell<Matching<Rc<Receiving>, Came>>,
+    pub(in crate::qnix) early: Early,
     /// Bytes of messages that no receive has taken.
     kept: Cell<u64>,
     /// Long messages, by number.
@@ -108,6 +109,7 @@ impl Messenger {
             pieces: RefCell::new(pieces),
             turn: Pool::new(sim, 1),
             matching: RefCell::default(),
+            early: Early::new(sim),
             kept: Cell::new(0),
             announced: RefCell::default(),
             next: Cell::new(0),
@@ -136,6 +138,7 @@ impl Messenger {
     fn fail(&self, error: CardError) {
         self.failed.borrow_mut().get_or_insert(error);
         self.changed.notify_all();
+        self.early.note();
     }
 
     fn failure(&self) -> Option<CardError> {

@@ -93,7 +93,10 @@ impl Messenger {
                     self.kept.set(kept - came.bytes.len() as u64);
                     self.bring(&receiving, came, path.clone());
                 }
-                None => self.matching.borrow_mut().keep(came),
+                None => {
+                    self.matching.borrow_mut().keep(came);
+                    self.early.note();
+                }
             }
             return Ok(());
         };

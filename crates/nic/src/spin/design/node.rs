@@ -3,6 +3,7 @@
 use crate::counters::CardReport;
 use crate::design::{self, CardError, Design, OfDesign};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
+use crate::parts::Early;
 use crate::parts::transport::Undelivered;
 use crate::spin::design::{DESIGN, Report};
 use crate::spin::{CallError, Card, ProgramFailure, RefusedCommand};
@@ -112,6 +113,10 @@ impl design::Card for Node {
         tags: Tags,
     ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
         Box::pin(async move { Ok(self.card.probe_messages(caller, source, tags).await?) })
+    }
+
+    fn early(&self) -> Option<&Early> {
+        self.card.early_messages()
     }
 
     fn cancel<'c>(

@@ -9,6 +9,7 @@
 //! belong to the library's set-up and take no time; they are made when the first message needs them.
 
 use crate::messages::{Arrival, Wanted};
+use crate::parts::Early;
 use crate::spin::host::long::LongMessage;
 use crate::spin::host::match_bits::{LONG, MESSAGES, tag_of};
 use crate::spin::host::view::Seen;
@@ -48,6 +49,7 @@ pub(in crate::spin) struct Unexpected {
     headers: Cell<bool>,
     /// Whether other ranks may get messages from this host's memory.
     exposed: Cell<bool>,
+    pub(in crate::spin) early: Early,
     /// Why an unexpected message was lost.
     lost: RefCell<Option<CallError>>,
 }
@@ -78,6 +80,7 @@ impl Unexpected {
             phantoms: RefCell::default(),
             headers: Cell::new(false),
             exposed: Cell::new(false),
+            early: Early::new(sim),
             lost: RefCell::default(),
         }
     }
@@ -127,6 +130,11 @@ impl Card {
                 self.place_entries(header.match_bits & LONG == 0);
             }
         }
+    }
+
+    /// Tells of messages that match on the overflow list.
+    pub(in crate::spin) fn early_messages(&self) -> Option<&Early> {
+        self.library.get().map(|messages| &messages.unexpected.early)
     }
 
     fn expose(&self, events: EqHandle) -> Result<(), CallError> {
@@ -208,6 +216,7 @@ impl Card {
             let mut waiting = messages.unexpected.waiting.borrow_mut();
             let key = (header.source, header.match_bits);
             waiting.entry(key).or_default().push_back((message, self.sim.now()));
+            messages.unexpected.early.note();
         }
     }
 
@@ -245,6 +254,7 @@ impl Card {
         self.report_failure(FailureKind::Refused, None, text.clone());
         unexpected.lost.borrow_mut().get_or_insert(CallError::MessageLost { text });
         messages.wake_all();
+        unexpected.early.note();
     }
 
     /// Whether an event that the host sees is for the library: its thread, or a send or receive.

@@ -1,9 +1,11 @@
 //! A process as the program of a host: its calls, carried out by the host's card.
 
+mod receives;
+
 use crate::channels::Goroutines;
 use crate::completions::Completions;
 use crate::memory;
-use crate::pages::{Quiet, Reply, rank_or_any};
+use crate::pages::{Quiet, Reply};
 use crate::places::{Places, TAG_BITS};
 use crate::portals::{self, Interface, op};
 use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send, done, flag};
@@ -11,8 +13,9 @@ use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::spent::{Part, Spent};
 use crate::turns::{Next, Turns};
-use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tags, Tasks, Time};
+use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
+use receives::whose;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,10 +27,6 @@ const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
 const DATA_BYTES: u64 = 4;
 /// Polls that cost what they cost; after so many in vain, the next one returns when something comes.
 const POLLS: u32 = 16;
-/// Receives that wait for the messages of one buffer for many.
-const AT_ONCE: usize = 4;
-/// The longest message of such a buffer.
-const LONGEST_OF_MANY: u64 = 64 << 10;
 
 /// What came of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,20 +69,13 @@ struct Posted {
     buffer: Buffer,
 }
 
-/// A buffer of a process for many messages.
-struct Many {
-    receive: Receive,
-    /// Its operation of the schedule.
-    op: Option<u32>,
-    used: Cell<u64>,
-    waiting: Cell<usize>,
-}
-
 /// Where a process is between its calls.
 #[derive(Default)]
 struct Course {
     /// Looks in vain, one after another.
     polls: u32,
+    /// Looks for messages in vain, one after another.
+    peeks: u32,
     /// Receives from before all have started.
     early: Vec<Receive>,
     /// The part of what the process has spent since its last reply that has been looked at, and what of all is still to be charged.
@@ -276,7 +268,7 @@ impl Program {
             self.turns.lap(self.rank, Part::Computes);
         }
         if !call.is_look() {
-            course.polls = 0;
+            (course.polls, course.peeks) = (0, 0);
         }
         let mut completions = Vec::new();
         let result = match call {
@@ -326,7 +318,7 @@ impl Program {
             }
             Call::Register(memory) => self.rma.register(self.turns.pages.process(self.rank), memory).await?,
             Call::Deregister { number } => self.rma.deregister(number).await?,
-            Call::Peek(peek) => self.peek(peek).await?,
+            Call::Peek(peek) => self.peek(peek, course).await?,
             Call::Cancel { context } => self.cancel(context).await?,
             Call::Sleep { ps } => {
                 self.ended.logged(|log| log.computes(self.rank, ps));
@@ -381,13 +373,14 @@ impl Program {
             several => text += &format!("{several} receives, first of "),
         }
         if let Some(Posted { receive, .. }) = posted.values().next() {
-            let from = rank_or_any(receive.from).map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
-            text += &format!("{} bytes from {from}", receive.bytes);
-            if receive.flags & flag::UNTAGGED == 0 {
-                text += &format!(", {}", Tags { bits: receive.tag, ignore: receive.ignore }.what());
-            }
+            text += &format!("{} bytes from {}", receive.bytes, whose(receive));
         }
         text
+    }
+
+    /// What a process that looks for a message waits for.
+    fn looking_for(&self, peek: &Receive) -> String {
+        format!("a message from {}, for which it looks (a probe)", whose(peek))
     }
 
     /// Waits for a count, or until there is a completion for the process.
@@ -494,245 +487,4 @@ impl Program {
         });
         Ok(0)
     }
-
-    /// The host and the tags of the messages that a receive takes.
-    fn wanted(&self, receive: &Receive) -> (Option<u32>, Tags) {
-        let from = rank_or_any(receive.from);
-        let tags = match receive.flags & flag::UNTAGGED {
-            0 => Tags {
-                bits: self.places.own(receive.tag),
-                ignore: self.places.own(receive.ignore) | HAS_DATA,
-            },
-            _ => Tags { bits: UNTAGGED, ignore: HAS_DATA },
-        };
-        (from.map(|rank| self.places.host(rank)), self.places.wanted(from, self.rank, tags))
-    }
-
-    /// A message, whose source is a rank.
-    const fn of_rank(&self, received: Received) -> Received {
-        Received { source: self.places.source(received.source, received.tag), ..received }
-    }
-
-    /// Posts a receive of so many bytes, on the host.
-    async fn post(&self, host: &Host, receive: &Receive, room: u64) -> Result<(Buffer, PendingRecv), Error> {
-        let buffer = self.buffer(room + DATA_BYTES)?;
-        let part = buffer.slice(0, room + DATA_BYTES)?;
-        let (from, tags) = self.wanted(receive);
-        let pending = host.post_recv_matching(&part, from, tags).await?;
-        Ok((buffer, pending))
-    }
-
-    /// Brings what came into the process: its completion.
-    fn bring(
-        &self,
-        received: Received,
-        buffer: &Buffer,
-        receive: &Receive,
-        (address, room): (u64, u64),
-    ) -> Result<Completion, Error> {
-        let head = if received.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
-        let sent = received.length - head.min(received.length);
-        let bytes = sent.min(room);
-        let mut data = 0;
-        if head > 0 {
-            data = u32::from_le_bytes(buffer.read(0, DATA_BYTES).try_into().expect("four bytes")).into();
-        }
-        if bytes > 0 {
-            memory::write(self.process()?, address, &buffer.read(head, bytes))
-                .map_err(|error| Program::unreadable("to be received into", address, bytes, &error))?;
-        }
-        self.counts.borrow_mut().receives += 1;
-        self.ended.count(Kind::Recv, sent <= room);
-        let flags = done::RECV
-            | if head > 0 { done::DATA } else { 0 }
-            | if receive.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 };
-        Ok(Completion {
-            context: receive.context,
-            flags,
-            error: if sent > room { TRUNCATED } else { 0 },
-            bytes,
-            address,
-            data,
-            tag: self.places.own(received.tag),
-            source: received.source.into(),
-            cut: sent - bytes,
-        })
-    }
-
-    async fn post_receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
-        match receive.flags & flag::MULTI {
-            0 => self.receive(receive).await,
-            _ => Ok(self.receive_many(receive)),
-        }
-    }
-
-    async fn receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
-        let (buffer, pending) = self.post(&self.host, &receive, receive.bytes).await?;
-        let number = self.numbers.replace(self.numbers.get() + 1);
-        let posted = Posted { receive, pending: pending.clone(), buffer: buffer.clone() };
-        self.posted.borrow_mut().insert(number, posted);
-        let op = self.ended.logged(|log| log.posts(self.rank));
-        let own = self.clone();
-        self.start(|host| async move {
-            let received = own.arrived(&host, pending, op).await?;
-            own.posted.borrow_mut().remove(&number);
-            let place = (receive.address, receive.bytes);
-            let completion = own.bring(received, &buffer, &receive, place)?;
-            own.give_back(buffer);
-            if receive.flags & flag::COMPLETION != 0 || completion.error != 0 {
-                own.ended.complete(completion, op);
-            }
-            Ok(())
-        });
-        Ok(0)
-    }
-
-    /// Waits for the message of a receive, which is this operation of the schedule.
-    async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
-        let received = self.of_rank(host.arrived(pending).await?);
-        if let Some(op) = op {
-            self.ended
-                .logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
-        }
-        if received.tag & HAS_DATA != 0 {
-            self.turns.received((received.source, self.rank, received.tag));
-        }
-        Ok(received)
-    }
-
-    /// Looks for an early message, which is there as before, claimed for who has looked, or gone.
-    async fn peek(self: &Rc<Self>, peek: Receive) -> Result<i64, Error> {
-        let (from, tags) = self.wanted(&peek);
-        let Some(found) = self.host.probe(from, tags).await?.map(|found| self.of_rank(found)) else {
-            let none = Completion {
-                context: peek.context,
-                flags: done::RECV,
-                error: libc::ENOMSG,
-                tag: peek.tag,
-                source: ANY,
-                ..Completion::default()
-            };
-            self.ended.complete(none, None);
-            return Ok(0);
-        };
-        let head = if found.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
-        let mut completion = Completion {
-            context: peek.context,
-            flags: done::RECV,
-            bytes: found.length - head.min(found.length),
-            tag: self.places.own(found.tag),
-            source: found.source.into(),
-            ..Completion::default()
-        };
-        if head > 0 {
-            completion.data = self.turns.data_of_first((found.source, self.rank, found.tag));
-            completion.flags |= done::DATA;
-        }
-        let mut op = None;
-        if peek.flags & (flag::CLAIM | flag::DISCARD) != 0 {
-            // It is the first one of its source and tag, so that this receive takes it.
-            let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
-            let (buffer, pending) = self.post(&self.host, &exactly, completion.bytes).await?;
-            op = self.ended.logged(|log| log.posts(self.rank));
-            let received = self.arrived(&self.host, pending, op).await?;
-            if peek.flags & flag::DISCARD != 0 {
-                self.give_back(buffer);
-            } else {
-                self.claimed.borrow_mut().insert(peek.context, (received, buffer));
-            }
-        }
-        self.ended.complete(completion, op);
-        Ok(0)
-    }
-
-    /// Brings a claimed message into the process, or discards it.
-    fn take_claimed(&self, receive: Receive) -> Result<i64, Error> {
-        let Some((received, buffer)) = self.claimed.borrow_mut().remove(&receive.context) else {
-            return Ok(-i64::from(libc::EINVAL));
-        };
-        let is_wanted = receive.flags & flag::DISCARD == 0;
-        let room = if is_wanted { receive.bytes } else { 0 };
-        let mut completion = self.bring(received, &buffer, &receive, (receive.address, room))?;
-        if !is_wanted {
-            (completion.error, completion.cut) = (0, 0);
-        }
-        self.give_back(buffer);
-        self.ended.complete(completion, None);
-        Ok(0)
-    }
-
-    /// A buffer for many messages: receives of its own, one behind the other, whose messages are brought into it.
-    fn receive_many(self: &Rc<Self>, receive: Receive) -> i64 {
-        let op = self.ended.logged(|log| log.posts_many(self.rank));
-        let many = Rc::new(Many { receive, op, used: Cell::new(0), waiting: Cell::new(0) });
-        for _ in 0..AT_ONCE {
-            many.waiting.set(many.waiting.get() + 1);
-            let (own, many) = (self.clone(), many.clone());
-            self.start(|host| async move { own.take_many(&host, &many).await });
-        }
-        0
-    }
-
-    async fn take_many(&self, host: &Host, many: &Many) -> Result<(), Error> {
-        let Many { receive, op: posted, used, waiting } = many;
-        let longest = LONGEST_OF_MANY.min(receive.bytes / AT_ONCE as u64);
-        loop {
-            let (buffer, pending) = self.post(host, receive, longest).await?;
-            let op = posted.and_then(|many| self.ended.logged(|log| log.posts_behind(self.rank, many)));
-            let received = self.arrived(host, pending, op).await?;
-            let left = receive.bytes - used.get();
-            let mut completion =
-                self.bring(received, &buffer, receive, (receive.address + used.get(), left))?;
-            self.give_back(buffer);
-            if completion.cut > 0 {
-                return Err(Error::Program(format!(
-                    "a message of {} bytes does not fit what is left of a buffer for many, {left} bytes",
-                    completion.bytes + completion.cut
-                )));
-            }
-            used.set(used.get() + completion.bytes);
-            // What is left is for all receives that wait; the last of them gives the buffer back to the program.
-            let left = receive.bytes - used.get();
-            let is_full = left < waiting.get() as u64 * longest || left < receive.least;
-            if is_full {
-                waiting.set(waiting.get() - 1);
-                if waiting.get() == 0 {
-                    completion.flags |= done::USED_UP;
-                }
-            }
-            self.ended.complete(completion, op);
-            if is_full {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Gives up a receive for which nothing has come; what has come is received.
-    async fn cancel(&self, context: u64) -> Result<i64, Error> {
-        let find = |(number, own): (&u64, &Posted)| {
-            (own.receive.context == context).then(|| (*number, own.pending.clone()))
-        };
-        let found = self.posted.borrow().iter().find_map(find);
-        let Some((number, pending)) = found else { return Ok(0) };
-        if self.host.cancel(pending).await?.is_some() {
-            return Ok(0);
-        }
-        let Some(Posted { receive, buffer, .. }) = self.posted.borrow_mut().remove(&number) else {
-            return Ok(0);
-        };
-        self.give_back(buffer);
-        let given_up = Completion {
-            context,
-            flags: done::RECV,
-            error: libc::ECANCELED,
-            tag: receive.tag,
-            source: ANY,
-            ..Completion::default()
-        };
-        self.ended.complete(given_up, None);
-        Ok(0)
-    }
 }
-
-/// FI_ETRUNC of libfabric.
-const TRUNCATED: i32 = 265;

@@ -1,0 +1,299 @@
+//! Receives of a process, its looks for messages, and what it gives up.
+
+use super::{Course, DATA_BYTES, HAS_DATA, POLLS, Posted, Program, UNTAGGED};
+use crate::memory;
+use crate::pages::rank_or_any;
+use crate::protocol::{ANY, Completion, Kind, Receive, done, flag};
+use nicety::{Buffer, Error, Host, PendingRecv, Received, Tags};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// FI_ETRUNC of libfabric.
+const TRUNCATED: i32 = 265;
+/// Receives that wait for the messages of one buffer for many.
+const AT_ONCE: usize = 4;
+/// The longest message of such a buffer.
+const LONGEST_OF_MANY: u64 = 64 << 10;
+
+/// A buffer of a process for many messages.
+struct Many {
+    receive: Receive,
+    /// Its operation of the schedule.
+    op: Option<u32>,
+    used: Cell<u64>,
+    waiting: Cell<usize>,
+}
+
+impl Program {
+    /// The host and the tags of the messages that a receive takes.
+    fn wanted(&self, receive: &Receive) -> (Option<u32>, Tags) {
+        let from = rank_or_any(receive.from);
+        let tags = match receive.flags & flag::UNTAGGED {
+            0 => Tags {
+                bits: self.places.own(receive.tag),
+                ignore: self.places.own(receive.ignore) | HAS_DATA,
+            },
+            _ => Tags { bits: UNTAGGED, ignore: HAS_DATA },
+        };
+        (from.map(|rank| self.places.host(rank)), self.places.wanted(from, self.rank, tags))
+    }
+
+    /// A message, whose source is a rank.
+    const fn of_rank(&self, received: Received) -> Received {
+        Received { source: self.places.source(received.source, received.tag), ..received }
+    }
+
+    /// Posts a receive of so many bytes, on the host.
+    async fn post(&self, host: &Host, receive: &Receive, room: u64) -> Result<(Buffer, PendingRecv), Error> {
+        let buffer = self.buffer(room + DATA_BYTES)?;
+        let part = buffer.slice(0, room + DATA_BYTES)?;
+        let (from, tags) = self.wanted(receive);
+        let pending = host.post_recv_matching(&part, from, tags).await?;
+        Ok((buffer, pending))
+    }
+
+    /// Brings what came into the process: its completion.
+    fn bring(
+        &self,
+        received: Received,
+        buffer: &Buffer,
+        receive: &Receive,
+        (address, room): (u64, u64),
+    ) -> Result<Completion, Error> {
+        let head = if received.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
+        let sent = received.length - head.min(received.length);
+        let bytes = sent.min(room);
+        let mut data = 0;
+        if head > 0 {
+            data = u32::from_le_bytes(buffer.read(0, DATA_BYTES).try_into().expect("four bytes")).into();
+        }
+        if bytes > 0 {
+            memory::write(self.process()?, address, &buffer.read(head, bytes))
+                .map_err(|error| Program::unreadable("to be received into", address, bytes, &error))?;
+        }
+        self.counts.borrow_mut().receives += 1;
+        self.ended.count(Kind::Recv, sent <= room);
+        let flags = done::RECV
+            | if head > 0 { done::DATA } else { 0 }
+            | if receive.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 };
+        Ok(Completion {
+            context: receive.context,
+            flags,
+            error: if sent > room { TRUNCATED } else { 0 },
+            bytes,
+            address,
+            data,
+            tag: self.places.own(received.tag),
+            source: received.source.into(),
+            cut: sent - bytes,
+        })
+    }
+
+    pub(super) async fn post_receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
+        match receive.flags & flag::MULTI {
+            0 => self.receive(receive).await,
+            _ => Ok(self.receive_many(receive)),
+        }
+    }
+
+    async fn receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
+        let (buffer, pending) = self.post(&self.host, &receive, receive.bytes).await?;
+        let number = self.numbers.replace(self.numbers.get() + 1);
+        let posted = Posted { receive, pending: pending.clone(), buffer: buffer.clone() };
+        self.posted.borrow_mut().insert(number, posted);
+        let op = self.ended.logged(|log| log.posts(self.rank));
+        let own = self.clone();
+        self.start(|host| async move {
+            let received = own.arrived(&host, pending, op).await?;
+            own.posted.borrow_mut().remove(&number);
+            let place = (receive.address, receive.bytes);
+            let completion = own.bring(received, &buffer, &receive, place)?;
+            own.give_back(buffer);
+            if receive.flags & flag::COMPLETION != 0 || completion.error != 0 {
+                own.ended.complete(completion, op);
+            }
+            Ok(())
+        });
+        Ok(0)
+    }
+
+    /// Waits for the message of a receive, which is this operation of the schedule.
+    async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
+        let received = self.of_rank(host.arrived(pending).await?);
+        if let Some(op) = op {
+            self.ended
+                .logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
+        }
+        if received.tag & HAS_DATA != 0 {
+            self.turns.received((received.source, self.rank, received.tag));
+        }
+        Ok(received)
+    }
+
+    /// Looks for an early message, which is there as before, claimed for who has looked, or gone.
+    pub(super) async fn peek(self: &Rc<Self>, peek: Receive, course: &mut Course) -> Result<i64, Error> {
+        let (from, tags) = self.wanted(&peek);
+        let seen = self.host.early_changes();
+        let mut found = self.host.probe(from, tags).await?;
+        if found.is_none() && course.peeks >= POLLS {
+            let early = self.host.early_beyond(seen);
+            let ended = self.turns.signal(self.rank).wait_until(|| self.ended.is_woken());
+            let comes = nicety_kernel::race(early, ended);
+            if self.turns.polls_for(self.rank, || self.looking_for(&peek), comes).await {
+                course.peeks = 0;
+                found = self.host.probe(from, tags).await?;
+            }
+        }
+        course.peeks = if found.is_some() { 0 } else { course.peeks.saturating_add(1) };
+        let Some(found) = found.map(|found| self.of_rank(found)) else {
+            let none = Completion {
+                context: peek.context,
+                flags: done::RECV,
+                error: libc::ENOMSG,
+                tag: peek.tag,
+                source: ANY,
+                ..Completion::default()
+            };
+            self.ended.found_none(none);
+            return Ok(0);
+        };
+        let head = if found.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
+        let mut completion = Completion {
+            context: peek.context,
+            flags: done::RECV,
+            bytes: found.length - head.min(found.length),
+            tag: self.places.own(found.tag),
+            source: found.source.into(),
+            ..Completion::default()
+        };
+        if head > 0 {
+            completion.data = self.turns.data_of_first((found.source, self.rank, found.tag));
+            completion.flags |= done::DATA;
+        }
+        let mut op = None;
+        if peek.flags & (flag::CLAIM | flag::DISCARD) != 0 {
+            // It is the first one of its source and tag, so that this receive takes it.
+            let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
+            let (buffer, pending) = self.post(&self.host, &exactly, completion.bytes).await?;
+            op = self.ended.logged(|log| log.posts(self.rank));
+            let received = self.arrived(&self.host, pending, op).await?;
+            if peek.flags & flag::DISCARD != 0 {
+                self.give_back(buffer);
+            } else {
+                self.claimed.borrow_mut().insert(peek.context, (received, buffer));
+            }
+        }
+        self.ended.complete(completion, op);
+        Ok(0)
+    }
+
+    /// Brings a claimed message into the process, or discards it.
+    pub(super) fn take_claimed(&self, receive: Receive) -> Result<i64, Error> {
+        let Some((received, buffer)) = self.claimed.borrow_mut().remove(&receive.context) else {
+            return Ok(-i64::from(libc::EINVAL));
+        };
+        let is_wanted = receive.flags & flag::DISCARD == 0;
+        let room = if is_wanted { receive.bytes } else { 0 };
+        let mut completion = self.bring(received, &buffer, &receive, (receive.address, room))?;
+        if !is_wanted {
+            (completion.error, completion.cut) = (0, 0);
+        }
+        self.give_back(buffer);
+        self.ended.complete(completion, None);
+        Ok(0)
+    }
+
+    /// A buffer for many messages: receives of its own, one behind the other, whose messages are brought into it.
+    fn receive_many(self: &Rc<Self>, receive: Receive) -> i64 {
+        let op = self.ended.logged(|log| log.posts_many(self.rank));
+        let many = Rc::new(Many { receive, op, used: Cell::new(0), waiting: Cell::new(0) });
+        for _ in 0..AT_ONCE {
+            many.waiting.set(many.waiting.get() + 1);
+            let (own, many) = (self.clone(), many.clone());
+            self.start(|host| async move { own.take_many(&host, &many).await });
+        }
+        0
+    }
+
+    async fn take_many(&self, host: &Host, many: &Many) -> Result<(), Error> {
+        let Many { receive, op: posted, used, waiting } = many;
+        let longest = LONGEST_OF_MANY.min(receive.bytes / AT_ONCE as u64);
+        loop {
+            let (buffer, pending) = self.post(host, receive, longest).await?;
+            let op = posted.and_then(|many| self.ended.logged(|log| log.posts_behind(self.rank, many)));
+            let received = self.arrived(host, pending, op).await?;
+            let left = receive.bytes - used.get();
+            let mut completion =
+                self.bring(received, &buffer, receive, (receive.address + used.get(), left))?;
+            self.give_back(buffer);
+            if completion.cut > 0 {
+                return Err(Error::Program(format!(
+                    "a message of {} bytes does not fit what is left of a buffer for many, {left} bytes",
+                    completion.bytes + completion.cut
+                )));
+            }
+            used.set(used.get() + completion.bytes);
+            // What is left is for all receives that wait; the last of them gives the buffer back to the program.
+            let left = receive.bytes - used.get();
+            let is_full = left < waiting.get() as u64 * longest || left < receive.least;
+            if is_full {
+                waiting.set(waiting.get() - 1);
+                if waiting.get() == 0 {
+                    completion.flags |= done::USED_UP;
+                }
+            }
+            self.ended.complete(completion, op);
+            if is_full {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives up a receive for which nothing has come; what has come is received.
+    pub(super) async fn cancel(&self, context: u64) -> Result<i64, Error> {
+        let find = |(number, own): (&u64, &Posted)| {
+            (own.receive.context == context).then(|| (*number, own.pending.clone()))
+        };
+        let found = self.posted.borrow().iter().find_map(find);
+        let Some((number, pending)) = found else { return Ok(0) };
+        if self.host.cancel(pending).await?.is_some() {
+            return Ok(0);
+        }
+        let Some(Posted { receive, buffer, .. }) = self.posted.borrow_mut().remove(&number) else {
+            return Ok(0);
+        };
+        self.give_back(buffer);
+        let given_up = Completion {
+            context,
+            flags: done::RECV,
+            error: libc::ECANCELED,
+            tag: receive.tag,
+            source: ANY,
+            ..Completion::default()
+        };
+        self.ended.complete(given_up, None);
+        Ok(0)
+    }
+}
+
+/// The sender and the tags of the messages that a receive takes.
+pub(super) fn whose(receive: &Receive) -> String {
+    let from = rank_or_any(receive.from).map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
+    match receive.flags & flag::UNTAGGED {
+        0 => format!("{from}, {}", tags(receive.tag, receive.ignore)),
+        _ => from,
+    }
+}
+
+/// Tags of a process. In those of both MPIs the program's own are the low 31 bits, and the communicator is among the others, of which those of
+/// their protocols are ignored.
+fn tags(tag: u64, ignore: u64) -> String {
+    const LOW: u64 = (1 << 31) - 1;
+    let high = tag & !ignore & !LOW;
+    let low = match ignore & LOW {
+        0 => format!("tag {}", tag & LOW),
+        LOW => "any tag".to_owned(),
+        _ => return Tags { bits: tag, ignore }.what(),
+    };
+    if high == 0 { low } else { format!("{low} with the bits {high:#x} (for MPI, a communicator)") }
+}
