@@ -194,7 +194,7 @@ def test_a_process_that_dies_leaves_nothing(tmp_path: Path) -> None:
     program = "import os, signal\nworld.Barrier()\nif rank: os.kill(os.getpid(), signal.SIGKILL)\nworld.Barrier()\n"
     status, _, err = run(tmp_path, program)
     assert status == 1
-    assert "the process of rank 1 ended before it had closed the network" in err
+    assert "the process of rank 1 ended" in err
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(tmp_path) not in listed
 

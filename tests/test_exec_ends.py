@@ -43,10 +43,11 @@ def nothing_is_left(tmp_path: Path) -> Iterator[None]:
     ("program", "status", "told"),
     [
         # A crash, an abort, and ends without MPI_Finalize.
-        ("if rank == 1: os.kill(os.getpid(), signal.SIGSEGV)", 1, "rank 1 ended before"),
-        ("if rank == 1: world.Abort(7)", 1, "ended before it had closed the network"),
-        ("if rank == 1: os._exit(0)", 1, "rank 1 ended before it had closed the network"),
-        ("os._exit(0)", 1, "ended before it had closed the network"),
+        ("if rank == 1: os.kill(os.getpid(), signal.SIGSEGV)", 1, "the process of rank 1 ended"),
+        ("if rank == 1: world.Abort(7)", 1, "rank 1 called MPI_Abort with code 7, which ends all processes"),
+        ("world.Abort(0)", 1, "called MPI_Abort with code 0"),
+        ("if rank == 1: os._exit(3)", 1, "rank 1 ended with status 3 before it had closed the network"),
+        ("os._exit(0)", 1, "ended with status 0 before it had closed the network"),
         ("raise SystemError('of the program')", 1, "of the program"),
     ],
 )

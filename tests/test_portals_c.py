@@ -151,8 +151,9 @@ def test_runs_that_fail_say_why(program: Path) -> None:
         (
             "leave",
             "100",
-            "the process of rank 1 ended before it had closed the network, as MPI_Finalize and PtlFini do",
+            "the process of rank 1 ended with status 0 before it had closed the network, as MPI_Finalize and PtlFini do",
         ),
+        ("killed", "100", "the process of rank 1 ended, by signal 9 (SIGKILL), before it had closed the network"),
         ("lost", "100", "a counter to reach 1; it is at 0"),
         ("poll", "1000", "an event or a count of Portals"),
         ("unmapped", "100", "reads 64 bytes at 0x40 of its process, which cannot be reached"),

@@ -3,8 +3,9 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "process.c",
+    "end.c",
     "clock.c",
     "shared.c",
     "start.c",

@@ -4,7 +4,7 @@ package nicety
 
 const (
 	magic       = 0x5845795465634e
-	version     = 3
+	version     = 4
 	page        = 4096
 	slotBytes   = 4 * page
 	anyValue    = ^uint64(0)
@@ -95,6 +95,8 @@ type slot struct {
 	looksLeft   uint32
 	looks       uint32
 	counts      counts
+	end         uint32
+	endCode     int32
 	shared      [8][96]byte
 }
 

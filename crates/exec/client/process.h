@@ -27,6 +27,9 @@ enum { NICETY_RUNS, NICETY_STARTS, NICETY_ENDS };
 void nicety_enter(int phase);
 int nicety_starts(void);
 
+/* Notes how the process ends, unless that is known or it has closed the network. */
+void nicety_note_end(uint32_t how, int code);
+
 /* Waits until all ranks have closed the network, if this one has. A launcher ends the others when one ends with a status that is not 0,
  * and they would seem to have died. */
 void nicety_end_together(void);

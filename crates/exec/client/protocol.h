@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define NICETY_MAGIC 0x5845795465634eULL
-#define NICETY_VERSION 3
+#define NICETY_VERSION 4
 #define NICETY_PAGE 4096
 /* Of a rank. */
 #define NICETY_SLOT_BYTES (4 * NICETY_PAGE)
@@ -88,6 +88,9 @@ enum {
     FLAG_COPY = 512,     /* an access whose bytes may be written over at once */
     FLAG_PARTS = 1024,   /* a read whose address and bytes are those of a list of places, and their number */
 };
+
+/* How a process has ended, as far as it says so itself: nothing of a signal. */
+enum { END_UNKNOWN, END_ABORT, END_EXIT };
 
 /* Flags of completions. */
 enum {
@@ -163,6 +166,8 @@ struct nicety_slot {
     uint32_t looks_left; /* looks that may be counted */
     uint32_t looks; /* those that the process has counted since the last reply */
     struct nicety_counts counts; /* when the last reply was given */
+    _Atomic uint32_t end; /* how the process has ended, */
+    int32_t end_code;     /* and with which status, or code of MPI_Abort */
     char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed; the first byte is last */
 };
 

@@ -107,6 +107,17 @@ EXPORT int MPI_Finalize(void) {
     return code;
 }
 
+/* The communicator is a number or an address. It ends all processes, of which the launcher may end others first. */
+EXPORT int MPI_Abort(uintptr_t communicator, int code);
+
+int MPI_Abort(uintptr_t communicator, int code) {
+    static int (*own)(uintptr_t, int);
+    if (!own)
+        *(void **)&own = behind("MPI_Abort", (void *)MPI_Abort);
+    nicety_note_end(END_ABORT, code);
+    return own(communicator, code);
+}
+
 /* Processes that the program starts have no host. Handles are of different types in each MPI, and are not looked at here. */
 static int refuse(const char *name) {
     if (nicety_slot) {

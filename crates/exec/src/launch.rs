@@ -201,6 +201,22 @@ impl Processes {
         status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
+    /// The signal that ended the process of a rank, where the launcher has not taken note of its end yet.
+    pub(crate) fn signal_of(&self, rank: u32, pages: &Pages) -> Option<i32> {
+        let pid = pages.process(rank)?;
+        let own = self.children.borrow_mut().iter_mut().find_map(|started| {
+            (started.child.id() == pid).then(|| started.child.try_wait().ok().flatten()).flatten()
+        });
+        if let Some(status) = own {
+            return status.signal();
+        }
+        let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // Behind the name: the state is the third field, and the status the 52nd.
+        let fields: Vec<&str> = status.rsplit(')').next()?.split_whitespace().collect();
+        let signal = fields.get(52 - 3)?.parse::<i32>().ok()? & 0x7f;
+        (fields[0] == "Z" && signal != 0).then_some(signal)
+    }
+
     /// How the program ended, once all that was started has: the first failure, if there is one.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         let mut first = ExitStatus::from_raw(0);

@@ -4,7 +4,7 @@ use crate::offload;
 use crate::portals::{REASON, WORDS};
 use crate::protocol::{
     ANY, ARGS, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES,
-    Slot, VERSION, turn,
+    Slot, VERSION, end, turn,
 };
 use nicety::Error;
 use std::cell::Cell;
@@ -25,6 +25,15 @@ pub(crate) struct Timing {
     pub(crate) look_cost_ps: u64,
     /// Bits of tags that are the program's.
     pub(crate) tag_bits: u32,
+}
+
+/// How a process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By MPI_Abort, with this code.
+    Abort(i32),
+    /// With this status.
+    Exit(i32),
 }
 
 /// What a process is told when it runs on.
@@ -246,6 +255,18 @@ impl Pages {
         };
         let names = self.slot(rank).shared.iter().map(|bytes| name(bytes));
         names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// How a process has ended, if it says so itself.
+    pub(crate) fn end_of(&self, rank: u32) -> Option<End> {
+        let slot = self.slot(rank);
+        let how = slot.end.load(Ordering::Acquire);
+        let code = slot.end_code.load(Ordering::Relaxed);
+        match how {
+            end::ABORT => Some(End::Abort(code)),
+            end::EXIT => Some(End::Exit(code & 0xff)),
+            _ => None,
+        }
     }
 
     /// A process whose call waits need not look for its reply.

@@ -4,7 +4,7 @@ use crate::portals::op;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 pub(crate) const PAGE: usize = 4096;
 /// Bytes of a rank.
 pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
@@ -159,7 +159,15 @@ pub(crate) struct Slot {
     pub(crate) looks_left: AtomicU32,
     pub(crate) looks: AtomicU32,
     pub(crate) counts: [[AtomicU64; KINDS]; 2],
+    pub(crate) end: AtomicU32,
+    pub(crate) end_code: std::sync::atomic::AtomicI32,
     pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
+}
+
+/// How a process has ended, as far as it says so itself.
+pub(crate) mod end {
+    pub(crate) const ABORT: u32 = 1;
+    pub(crate) const EXIT: u32 = 2;
 }
 
 /// A message that a process sends.
@@ -337,6 +345,6 @@ const _: () = {
     assert!(
         size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16
     );
-    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1776);
+    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1784);
     assert!(std::mem::offset_of!(Slot, args) == 40 && std::mem::offset_of!(Slot, completion) == 120);
 };

@@ -308,6 +308,9 @@ pub fn run(
         Processes::clean(&turns.pages);
     }
     let run = outcome.map_err(|error| turns.explain(error))?;
+    if let Some(aborted) = turns.aborted() {
+        return Err(aborted);
+    }
     let status = status?;
     if let Some(recorded) = recorded {
         recorded(run.recording);

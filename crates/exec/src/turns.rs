@@ -6,7 +6,7 @@
 
 use crate::cpu::{Looking, Together};
 use crate::launch::Processes;
-use crate::pages::{Pages, Reply};
+use crate::pages::{End, Pages, Reply};
 use crate::protocol::{Call, turn};
 use crate::spent::{Part, Spent};
 use nicety::{Error, Host};
@@ -191,7 +191,7 @@ impl Turns {
             return Err(Error::Interrupted);
         }
         if self.processes.is_gone(rank, &self.pages) {
-            return Err(died(rank));
+            return Err(self.died(rank));
         }
         if self.is_stopped(rank) {
             return Err(stopped(rank));
@@ -243,7 +243,7 @@ impl Turns {
         match self.pages.turn(rank) {
             turn::CALL => Ok(()),
             _ if self.is_stopped(rank) => Err(stopped(rank)),
-            _ => Err(died(rank)),
+            _ => Err(self.died(rank)),
         }
     }
 
@@ -342,8 +342,35 @@ impl Turns {
         }
     }
 
+    /// Why all have been ended, if a process has asked for that.
+    pub(crate) fn aborted(&self) -> Option<Error> {
+        let code = |rank| match self.pages.end_of(rank) {
+            Some(End::Abort(code)) => Some((rank, code)),
+            _ => None,
+        };
+        let (rank, code) = (0..self.pages.ranks()).find_map(code)?;
+        Some(Error::Program(format!(
+            "rank {rank} called MPI_Abort with code {code}, which ends all processes; what it printed may say why"
+        )))
+    }
+
+    fn died(&self, rank: u32) -> Error {
+        let how = match (self.pages.end_of(rank), self.processes.signal_of(rank, &self.pages)) {
+            (Some(End::Exit(status)), _) => format!(" with status {status}"),
+            (_, Some(signal)) => format!(", by signal {signal}{},", name_of(signal)),
+            _ => String::new(),
+        };
+        Error::Program(format!(
+            "the process of rank {rank} ended{how} before it had closed the network, as MPI_Finalize and PtlFini do, and nicety.Main in Go; \
+             what it printed may say why"
+        ))
+    }
+
     /// The error of a run, or one that says more: that processes never took part.
     pub(crate) fn explain(&self, error: Error) -> Error {
+        if let (Some(aborted), false) = (self.aborted(), error == Error::Interrupted) {
+            return aborted;
+        }
         let missing: Vec<u32> =
             (0..self.pages.ranks()).filter(|&rank| self.pages.process(rank).is_none()).collect();
         let (Error::Deadlock(_) | Error::Program(_), [first, ..]) = (&error, missing.as_slice()) else {
@@ -461,9 +488,18 @@ fn stopped(rank: u32) -> Error {
     ))
 }
 
-fn died(rank: u32) -> Error {
-    Error::Program(format!(
-        "the process of rank {rank} ended before it had closed the network, as MPI_Finalize and PtlFini do, and nicety.Main in \
-         Go; what it printed may say why"
-    ))
+/// The name of a signal that ends programs, in brackets.
+const fn name_of(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGABRT => " (SIGABRT)",
+        libc::SIGBUS => " (SIGBUS)",
+        libc::SIGFPE => " (SIGFPE)",
+        libc::SIGHUP => " (SIGHUP)",
+        libc::SIGILL => " (SIGILL)",
+        libc::SIGINT => " (SIGINT)",
+        libc::SIGKILL => " (SIGKILL)",
+        libc::SIGSEGV => " (SIGSEGV)",
+        libc::SIGTERM => " (SIGTERM)",
+        _ => "",
+    }
 }
