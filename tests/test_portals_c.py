@@ -151,7 +151,7 @@ def test_runs_that_fail_say_why(program: Path) -> None:
         (
             "leave",
             "100",
-            "the process of rank 1 ended with status 0 before it had closed the network, as MPI_Finalize and PtlFini do",
+            "the process of rank 1 ended with status 0 before it had closed the network, as MPI_Finalize",
         ),
         ("killed", "100", "the process of rank 1 ended, by signal 9 (SIGKILL), before it had closed the network"),
         ("lost", "100", "a counter to reach 1; it is at 0"),
