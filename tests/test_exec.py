@@ -151,6 +151,23 @@ def test_a_look_for_a_message_that_nobody_sends_is_a_deadlock(tmp_path: Path, ni
         assert f"for a message from {wanted}, for which it looks (a probe)" in err, name
 
 
+@pytest.mark.parametrize("nic", ["apenet-v5", "nfp-4000"])
+def test_messages_beyond_the_room_for_early_ones_are_told_of(tmp_path: Path, nic: str) -> None:
+    program = """
+ball = numpy.zeros(4, dtype="b")
+for tag in range(20) if rank else range(19, -1, -1):
+    world.Send(ball, 0, tag=tag) if rank else world.Recv(ball, 1, tag=tag)
+"""
+    status, _, err = run(tmp_path, program, nic=nic)
+    assert status == 1
+    assert "a receive of 4 bytes from rank 1, tag 19" in err
+    found = re.search(r"at rank 1, (\d+) sends to rank 0 wait: there are (\d+) messages from here, which is all", err)
+    assert found, err
+    # Messages of MPI_Init are among those that nobody takes.
+    assert int(found[2]) >= 16
+    assert int(found[1]) + int(found[2]) >= 20
+
+
 @pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
 @pytest.mark.parametrize("size", [8, 4000, 100_000])
 def test_a_look_ends_when_the_message_comes(tmp_path: Path, nic: str, size: int) -> None:
@@ -221,6 +238,24 @@ assert abs(seen[0] - here) > 1000
 world.Barrier()
 """
     assert report(tmp_path, program)["status"] == 0
+
+
+def test_a_second_thread_on_the_network_is_told_of(tmp_path: Path) -> None:
+    program = """
+import threading
+assert MPI.Query_thread() == MPI.THREAD_MULTIPLE
+world.Barrier()
+def talk():
+    world.sendrecv(rank, 1 - rank, sendtag=3, source=1 - rank, recvtag=3)
+thread = threading.Thread(target=talk)
+{}
+world.Barrier()
+"""
+    status, _, err = run(tmp_path, program.format("talk()"))
+    assert (status, "thread" in err) == (0, False), err
+    status, _, err = run(tmp_path, program.format("thread.start()\nthread.join()"))
+    assert status == 0, err
+    assert err.count("uses the network: the times of this run depend on how this machine runs them") == 2
 
 
 def test_time_is_none_measured_or_slept(tmp_path: Path) -> None:

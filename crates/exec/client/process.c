@@ -276,6 +276,15 @@ static int64_t call_now(uint32_t call, uint32_t flags, const uint64_t *args, uns
     return result;
 }
 
+/* The calling thread uses the network. The order of several is the machine's. */
+static void use(void) {
+    static _Atomic int users;
+    static _Thread_local int is_user;
+    if (!is_user && (is_user = 1) && atomic_fetch_add(&users, 1) == 1)
+        fprintf(stderr, "nicety: a second thread of rank %u uses the network: the times of this run depend on how this machine runs them\n",
+                own_rank);
+}
+
 /* Around what a thread that ends has the simulator do. */
 static void come(void) {
     if (is_outside)
@@ -293,6 +302,7 @@ static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned co
         return refuse();
     }
     int error = errno;
+    use();
     is_simulated = has_communicated = 1;
     come();
     pthread_mutex_lock(&calling);
@@ -330,8 +340,10 @@ int nicety_post_freed(uint32_t call, uint32_t flags, const uint64_t *args, unsig
 int64_t nicety_call(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count) {
     if (!nicety_attached())
         return refuse();
-    if (call != CALL_BACK && call != CALL_POSTED && call != CALL_END)
+    if (call != CALL_BACK && call != CALL_POSTED && call != CALL_END) {
+        use();
         has_communicated = 1;
+    }
     come();
     int64_t result = call_now(call, flags, args, count);
     if (call != CALL_END)

@@ -21,7 +21,13 @@ pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     });
     let of_library = |(rank, _, messenger): &(u32, _, Rc<Messenger>)| Some((*rank, unreceived(messenger)?));
     let unreceived: Vec<(u32, String)> = nodes.iter().filter_map(of_library).collect();
-    facts.concat() + &listed(&unreceived)
+    let held_up: Vec<(u32, String)> = nodes
+        .iter()
+        .flat_map(|(rank, _, messenger)| {
+            messenger.held_up().into_iter().map(|(to, sends)| (*rank, full(to, sends, messenger.window())))
+        })
+        .collect();
+    facts.concat() + &listed(&unreceived) + &listed(&held_up)
 }
 
 fn listed(facts: &[(u32, String)]) -> String {
@@ -109,6 +115,15 @@ fn unreceived(messenger: &Messenger) -> Option<String> {
     Some(format!(
         "{count} {verb} there that no recv has taken{first} one of {bytes} bytes from rank {source}, tag {tag}"
     ))
+}
+
+/// Sends to a rank that has no room for their messages.
+fn full(to: u32, sends: u64, window: u64) -> String {
+    let (sends, verb) = (counted(sends, "send"), if sends == 1 { "waits" } else { "wait" });
+    format!(
+        "{sends} to rank {to} {verb}: there are {window} messages from here, which is all that there is room for before receives take them \
+         (messages.window)"
+    )
 }
 
 fn process(number: u32) -> String {

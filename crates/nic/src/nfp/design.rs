@@ -99,6 +99,10 @@ impl Design for Processor {
             let processes = if others == 1 { "process" } else { "processes" };
             text += &format!("\n  note: and there are {others} more {processes} on the cards");
         }
+        let tables = cards.iter().filter_map(|(rank, card)| Some((*rank, card.of::<ProcessTable>().ok()?)));
+        let held_up =
+            tables.flat_map(|(rank, table)| table.held_up().into_iter().map(move |fact| (rank, fact)));
+        held_up.take(LISTED).for_each(|(rank, fact)| text += &format!("\n  note: at rank {rank}, {fact}"));
         text
     }
 }

@@ -1,12 +1,14 @@
 //! The processes on a node's microengines: programs loaded, processes started, and how they ended.
 
 use crate::CardError;
+use crate::nfp::messenger::WINDOW;
 use crate::nfp::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
     PortCounters, Program, ProgramError, QueueCounters,
 };
 use crate::parts::Early;
 use crate::programs::{FailureKind, ProgramFailure};
+use crate::text::counted;
 use nicety_kernel::Sim;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -200,6 +202,19 @@ impl ProcessTable {
             Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
             _ => Ok(&self.messenger),
         }
+    }
+
+    /// Sends that wait for room at their receivers, for deadlock hints.
+    pub fn held_up(&self) -> Vec<String> {
+        let text = |(to, sends): (u32, u64)| {
+            let verb = if sends == 1 { "waits" } else { "wait" };
+            format!(
+                "{} to rank {to} {verb}: there are {WINDOW} messages from here, which is all that there is room for before receives take \
+                 them",
+                counted(sends, "send")
+            )
+        };
+        self.messenger.held_up().into_iter().map(text).collect()
     }
 
     /// Tells of messages that no receive has taken.

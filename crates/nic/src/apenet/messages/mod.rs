@@ -220,6 +220,17 @@ impl Messenger {
         messages.next().map(|first| (first.source, first.tag, first.bytes, count))
     }
 
+    /// Sends that wait until their receivers have taken others: the receiver, and their number.
+    pub(in crate::apenet) fn held_up(&self) -> Vec<(u32, u64)> {
+        let waiting = |(rank, peer): (&u32, &Rc<Peer>)| (*rank, peer.credits.waiting() as u64);
+        self.peers.borrow().iter().map(waiting).filter(|(_, sends)| *sends > 0).collect()
+    }
+
+    /// The messages to one rank that no receive has taken, at most.
+    pub(in crate::apenet) fn window(&self) -> u64 {
+        self.window
+    }
+
     fn failure(&self) -> Option<CardError> {
         self.told.set(true);
         self.failed

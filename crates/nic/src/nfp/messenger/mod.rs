@@ -93,6 +93,12 @@ pub struct Messenger {
 }
 
 impl Messenger {
+    /// Sends that wait until their receivers have taken others: the receiver, and their number.
+    pub fn held_up(&self) -> Vec<(u32, u64)> {
+        let waiting = |(rank, window): (u32, &Credits)| (rank, window.waiting() as u64);
+        (0..).zip(&self.windows).map(waiting).filter(|(_, sends)| *sends > 0).collect()
+    }
+
     /// A messenger among `ranks` hosts, without a network to the others.
     pub fn local(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Rc<Messenger> {
         Rc::new(Messenger::new(sim, card, ranks, None))
