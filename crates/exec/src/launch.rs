@@ -23,6 +23,8 @@ const OFFLOAD: (&str, &[u8]) =
     ("libnicety-offload", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-offload.so")));
 /// How long processes have to end after they are asked to.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long a launcher has to end by itself when a process has died.
+const ENDS_ITSELF: Duration = Duration::from_secs(1);
 
 /// The processes of a run. They end with it.
 pub(crate) struct Processes {
@@ -232,16 +234,25 @@ impl Processes {
         Some(first)
     }
 
+    /// Waits for the end of all, for some time.
+    fn wait(&self, limit: Duration) {
+        let until = Instant::now() + limit;
+        while self.ended().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Ends all that still runs.
     pub(crate) fn stop(&self, pages: &Pages) {
+        // A launcher ends the others by itself when one has died, and Open MPI's does not bear a signal meanwhile.
+        if (0..pages.ranks()).any(|rank| self.is_gone(rank, pages)) {
+            self.wait(ENDS_ITSELF);
+        }
         if self.ended().is_none() {
             // A launcher's helpers have groups of their own, and outlive it where it has no time to end them.
             let helpers = self.descendants();
             self.signal(libc::SIGTERM);
-            let until = Instant::now() + GRACE;
-            while self.ended().is_none() && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            self.wait(GRACE);
             self.signal(libc::SIGKILL);
             for helper in helpers {
                 let none = std::ptr::null::<libc::siginfo_t>();
