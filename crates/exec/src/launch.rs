@@ -100,7 +100,7 @@ fn variables(pages: &Pages, libraries: &[PathBuf], program: &Program<'_>) -> Vec
             ("OMPI_MCA_pml", "cm"),
             ("OMPI_MCA_mtl", "ofi"),
             ("OMPI_MCA_btl", "self"),
-            ("OMPI_MCA_osc", "^sm,ucx"),
+            ("OMPI_MCA_osc", "^sm,ucx,rdma"),
         ],
         Launcher::None => &[],
     };
