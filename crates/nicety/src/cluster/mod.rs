@@ -1,17 +1,20 @@
 //! A cluster: hosts with their cards, a network between them, and the programs on the hosts.
 //!
+//! - `config.rs`: what it is made of.
 //! - `mix.rs`: the cards by host, and the check that they speak the same protocol.
 //! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
 //! - `testers.rs`: traffic for hosts' cards, and what sends it.
 //! - `pauses.rs`: when a run looks whether to go on.
 //! - `parts.rs`: a run in several threads or processes.
-//! - `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
+//! - `outcome.rs`, and what it asks, `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
 //!   refused, and failures that were not allowed.
 
+mod config;
 mod machine;
 mod mix;
 mod noise;
+mod outcome;
 mod parts;
 mod pauses;
 mod refusals;
@@ -19,6 +22,7 @@ mod testers;
 mod undelivered;
 mod verdict;
 
+pub use config::ClusterConfig;
 pub use machine::LargeCluster;
 pub use noise::Noise;
 pub use parts::{Spread, in_parts};
@@ -27,20 +31,15 @@ pub(crate) use verdict::failures;
 pub use verdict::{Allowed, Failure};
 
 use crate::Error;
-use crate::capture::{Capture, CapturedRun};
-use crate::cards::Card as LoadedCard;
-use crate::error::{END_OF_TIME, failure_lines};
+use crate::capture::Capture;
 use crate::host::{Failed, Host, HostParts};
 use crate::record::Recording;
 use machine::Gauge;
 use mix::Mix;
-use nicety_fabric::{Faults, FlowControl, Launcher, LinkSpec, Network, NetworkSpec, SwitchSpec, Symbol};
+use nicety_fabric::{Launcher, LinkSpec, Network, NetworkSpec, SwitchSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
-use nicety_kernel::{Config, Envelope, Interrupt, Parts, RunError, Summary, World};
-use nicety_nic::{
-    Card, CardReport, Design, FailureKind, Log, Logged, NodeSpec, ProgramFailure, RefusedCommand, Seat,
-    SpinSpec,
-};
+use nicety_kernel::{Config, Envelope, Interrupt, Parts, RunError, World};
+use nicety_nic::{Card, CardReport, Log, NodeSpec, ProgramFailure, RefusedCommand, Seat, SpinSpec};
 use nicety_types::{Duration, Level, NodeId, Recorder, Time};
 use pauses::Pauses;
 use std::future::Future;
@@ -50,106 +49,6 @@ use std::sync::atomic::Ordering;
 use testers::Testers;
 
 pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Topology};
-
-/// The configuration of a cluster.
-#[derive(Clone)]
-pub struct ClusterConfig {
-    /// Number of hosts.
-    pub nodes: u32,
-    /// The card of each, by rank; a single one is in all.
-    pub cards: Vec<LoadedCard>,
-    /// The network's topology.
-    pub topology: Topology,
-    /// The rank whose card has all of its ports in use, in a star: the switch is then inside that card. It brings the packets of
-    /// the ports together at once, keeps as many for each port as the card for all, and its way to the card is as fast as all
-    /// ports.
-    pub all_ports: Option<u32>,
-    /// What keeps its buffers from overflowing; [`flow::parse`](crate::flow::parse) reads it.
-    pub flow_control: FlowControl,
-    /// The user of each host's operations, by rank; user 0 on every host if empty.
-    pub uids: Vec<u32>,
-    /// Background noise on the hosts' CPUs.
-    pub noise: Option<Noise>,
-    /// The faults that the network injects.
-    pub faults: Faults,
-    /// The seed of all random streams.
-    pub seed: u64,
-    /// Number of shards that the nodes are spread over; results do not depend on it.
-    pub shards: usize,
-    /// When set, building or running the cluster ends.
-    pub interrupt: Option<Interrupt>,
-    /// Receives the output of handlers.
-    pub log: Log,
-    /// Called early during the build of a cluster that takes 2 GiB of memory or more.
-    pub large: fn(&LargeCluster),
-    /// Failures that do not fail the run.
-    pub allowed: Allowed,
-    /// Whether packets that a full buffer drops are part of the experiment, and do not fail the run.
-    pub drops_allowed: bool,
-    /// Whether [`Host::path`] accounts for its time by stage, which costs memory and time; always on where messages are
-    /// recorded.
-    pub breakdown: bool,
-    /// Level of recording.
-    pub recording: Level,
-    /// Most rows that each node keeps in each table of a recording; later rows are only counted. A message takes
-    /// about 200 bytes, a packet 300, and every other row 120.
-    pub recorded_rows: usize,
-    /// Takes the packets of the network's links.
-    pub capture: Option<Capture>,
-    /// Traffic for hosts' cards while programs run: expressions, each with a tester of its own, which is a node behind the hosts
-    /// and sends to the rank that it names by `to`, or to rank 0.
-    pub traffic: Vec<String>,
-}
-
-/// Default for the rows that a node keeps in each table.
-const RECORDED_ROWS: usize = 250_000;
-
-impl ClusterConfig {
-    /// Defaults: credits, no noise, no failure allowed, a pair (or a single host), seed 1, one shard, no recording. The output
-    /// of handlers and the announcement of a large cluster go to standard error.
-    pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
-        ClusterConfig {
-            nodes,
-            cards: vec![card],
-            topology: if nodes == 1 { Topology::Alone } else { Topology::Pair },
-            all_ports: None,
-            flow_control: FlowControl::Credits,
-            uids: Vec::new(),
-            noise: None,
-            faults: Faults::default(),
-            seed: 1,
-            shards: 1,
-            interrupt: None,
-            allowed: Allowed::default(),
-            drops_allowed: false,
-            log: Arc::new(|line| eprintln!("{line}")),
-            large: |cluster| eprintln!("{cluster}"),
-            breakdown: true,
-            recording: Level::Summary,
-            recorded_rows: RECORDED_ROWS,
-            capture: None,
-            traffic: Vec::new(),
-        }
-    }
-
-    /// As [`ClusterConfig::new`], with a host for each of these cards.
-    ///
-    /// # Panics
-    /// When there are no cards.
-    pub fn of(cards: Vec<LoadedCard>) -> ClusterConfig {
-        let first = cards.first().expect("a cluster has a host").clone();
-        let nodes = cards.len() as u32;
-        ClusterConfig { cards, ..ClusterConfig::new(nodes, first) }
-    }
-
-    /// The card of a rank.
-    ///
-    /// # Panics
-    /// When there are no cards.
-    pub fn card(&self, rank: u32) -> &LoadedCard {
-        &self.cards[if self.cards.len() == 1 { 0 } else { rank as usize }]
-    }
-}
 
 /// A node's results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -554,172 +453,9 @@ impl Cluster {
             hosts().filter(|host| !host.is_running()).for_each(Host::over);
         }
     }
-
-    fn end(&mut self, outcome: Result<Summary, RunError>) -> Result<Run, Error> {
-        let captured = self.write_capture();
-        self.conclude(outcome).and_then(|run| captured.map(|()| run))
-    }
-
-    fn write_capture(&self) -> Result<(), Error> {
-        let Some((capture, description)) = &self.capture else { return Ok(()) };
-        capture.append(&CapturedRun {
-            description: description.clone(),
-            layer: self.mix.card(0).spec.link_layer(),
-            end: self.world.now(),
-            links: &self.network.captured(),
-        })
-    }
-
-    fn conclude(&mut self, outcome: Result<Summary, RunError>) -> Result<Run, Error> {
-        for (card, rank) in self.cards.iter().zip(0..) {
-            let lines = card.lines_left_out();
-            if lines > 0 {
-                (self.log)(&Logged::LeftOut { node: NodeId(rank), lines });
-            }
-        }
-        let failures: Vec<ProgramFailure> = self.cards.iter().flat_map(|card| card.failures()).collect();
-        if let Err(RunError::Interrupted { .. } | RunError::Left { .. }) = outcome {
-            return Err(Error::Interrupted);
-        }
-        let undelivered = match self.drops_allowed {
-            true => None,
-            false => undelivered::undelivered(&self.network, &self.cards),
-        };
-        if let Some((rank, name, error)) = self.failed.borrow_mut().drain(..).next() {
-            let who = name.unwrap_or_else(|| self.mix.label(rank));
-            return Err(self.explain_failure(&who, error, &failures, undelivered));
-        }
-        if let Some(error) = self.testers.error() {
-            return Err(error);
-        }
-        let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
-        match outcome {
-            Ok(_) if undelivered.is_some() => {
-                Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
-            }
-            // A circle may go through other parts.
-            Ok(_)
-                if self.network.paused_ring().is_some() || !self.is_whole() && self.network.has_paused() =>
-            {
-                Err(Error::Deadlock(format!(
-                    "the programs ended, and packets never arrived{}",
-                    self.ring_note()
-                )))
-            }
-            Ok(summary) => {
-                let found = self.cards.iter().zip(&self.memories).zip(0..);
-                let report = |(node, rank)| node_report(node, self.mix.name(rank));
-                let mut nodes: Vec<NodeReport> = found.map(report).collect();
-                verdict::check(&nodes, self.allowed, |rank| self.mix.label(rank))?;
-                if let Some((text, failure)) = undelivered::missed(&self.network, &self.cards) {
-                    if !self.allowed.has(FailureKind::Lost) {
-                        return Err(Error::Undelivered(text));
-                    }
-                    nodes[failure.node.0 as usize].failures.push(failure);
-                }
-                Ok(Run {
-                    end: summary.end,
-                    events: summary.events,
-                    nodes,
-                    traffic: self.testers.reports(&self.cards, &self.network),
-                    network: self.network.statistics(),
-                    recording: Recording::of(
-                        self.recording,
-                        nicety_nic::stages(self.cards.iter().map(|card| card.design())),
-                        records,
-                    ),
-                })
-            }
-            Err(RunError::TimeLimit { .. }) if failures.is_empty() && undelivered.is_none() => {
-                Err(Error::Program(END_OF_TIME.to_owned()))
-            }
-            Err(error) if !failures.is_empty() => {
-                Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", failure_lines(&failures))))
-            }
-            Err(error) => Err(match undelivered {
-                Some(text) => {
-                    Error::Undelivered(format!("{text}\nso that there was a {error}{}", self.ring_note()))
-                }
-                None => Error::Deadlock(format!(
-                    "{error}{}{}{}{}",
-                    self.ring_note(),
-                    hints(&self.cards),
-                    refusals::notes(&self.cards),
-                    self.fault_notes()
-                )),
-            }),
-        }
-    }
-
-    /// The ports that have paused each other in a circle; empty if there are none.
-    fn ring_note(&self) -> String {
-        self.network.paused_ring().map_or_else(String::new, |ring| {
-            format!(
-                "\n  note: ports are paused in a circle, each until packets have gone by the next one: {ring}; a topology \
-                 without a circle, such as star or fat-tree, or flow control none cannot stop so"
-            )
-        })
-    }
-
-    /// The effects of faults and full buffers on packets so far; only those of failed links and nodes, if cards send again.
-    /// Empty if there are none.
-    pub fn fault_notes(&self) -> String {
-        undelivered::notes(&self.network, &self.cards)
-    }
-
-    fn explain_failure(
-        &self,
-        who: &str,
-        error: Error,
-        failures: &[ProgramFailure],
-        undelivered: Option<String>,
-    ) -> Error {
-        let because = |text: &str| match failures {
-            [] => format!("{who}: {text}"),
-            failures => format!("{}\nso that {who} failed: {text}", failure_lines(failures)),
-        };
-        match error {
-            Error::Program(text) if failures.is_empty() => match undelivered {
-                Some(cause) => Error::Undelivered(format!("{cause}\nso that {who} failed: {text}")),
-                None => Error::Program(because(&text) + &self.fault_notes()),
-            },
-            Error::Program(text) => Error::HandlerTrap(because(&text)),
-            Error::Input(text) => Error::Input(because(&text)),
-            Error::System { name, text } => Error::System { name, text: text + &self.fault_notes() },
-            Error::TimedOut(text) if failures.is_empty() => Error::TimedOut(because(&text)),
-            Error::TimedOut(text) => Error::HandlerTrap(because(&text)),
-            other => other,
-        }
-    }
 }
 
 /// What brings the packets of a card's ports together.
 fn inside(card: &NodeSpec) -> SwitchSpec {
     SwitchSpec { latency: Duration::ZERO, ports: card.ports + 1, buffer: card.link.buffer }
-}
-
-fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>), nic: Arc<str>) -> NodeReport {
-    NodeReport {
-        nic,
-        memory: memory.traffic(),
-        failures: card.failures(),
-        refused_commands: card.refused_commands(),
-        unserved: card.unserved(),
-        card: card.report(),
-    }
-}
-
-/// Deadlock hints from the cards of each design.
-fn hints(cards: &[Rc<dyn Card>]) -> String {
-    let mut designs: Vec<&'static dyn Design> = Vec::new();
-    for card in cards {
-        if !designs.contains(&card.design()) {
-            designs.push(card.design());
-        }
-    }
-    let of_design = |design: &&'static dyn Design| {
-        let same = (0..).zip(cards).filter(|(_, card)| card.design() == *design);
-        design.hints(&same.map(|(rank, card)| (rank, card.clone())).collect::<Vec<_>>())
-    };
-    designs.iter().map(of_design).collect()
 }
