@@ -103,6 +103,29 @@ fn memories_that_do_not_divide_are_refused() {
             &["memory.data=l1", "memory.l1.atomics=core", "memory.l1.load=5", "memory.l1.atomic_occupancy=5"],
             &["memory.l1.atomic_occupancy", "from its load, 5 cycles", "write 6 or more"],
         ),
+        (
+            &["memory.data=l1", "memory.l1.interleave=6 B"],
+            &["--set memory.l1.interleave=6 B: 6 bytes in a row", "accesses of 4 bytes", "example \"4 B\""],
+        ),
+        (
+            &["memory.data=l1", "memory.l1.interleave=12 B"],
+            &["--set memory.l1.interleave=12 B: hpu.memory has", "1 banks of 12 bytes", "example \"8 B\""],
+        ),
+        (
+            &["memory.data=l1", "memory.l1.interleave=6 B", "memory.l1.width=3 B", "memory.l1.banks=3"],
+            &[
+                "hpu.memory: hpu.memory has 1048576 bytes, which do not divide into 3 banks of 6",
+                "\"1048590 B\"",
+            ],
+        ),
+        (
+            &["memory.data=l1", "memory.l1.banks=64", "hpu.memory=1000000 B"],
+            &["--set memory.l1.banks=64: hpu.memory has 1000000 bytes", "for example 50"],
+        ),
+        (
+            &["memory.data=l1", "hpu.memory=1000001 B"],
+            &["--set hpu.memory=1000001 B: hpu.memory has 1000001 bytes", "for example \"1000004 B\""],
+        ),
         (&["memory.data=l1", "memory.l1.interleave=2 B"], &["memory.l1.interleave", "a word of 4 bytes"]),
         (
             &["memory.data=l1", "hpu.cycles.load=3", "memory.l1.load=2"],

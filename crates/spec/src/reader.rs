@@ -9,7 +9,7 @@ use crate::suggest::{any_of, nearest};
 use crate::units::{self, Quantity, UnitError};
 use nicety_types::{Duration, Frequency, Gap};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 /// A longer time is an error: nothing on a card takes longer, and sums of times must stay far below 2^64 ps.
@@ -31,10 +31,22 @@ struct State {
     /// The required keys that are not there.
     missing: Vec<String>,
     parameters: Vec<Parameter>,
+    /// Those that are there and could not be read.
+    unread: BTreeSet<String>,
     errors: Vec<SpecError>,
 }
 
-/// A section of a spec. Values that are missing or wrong read as a harmless one, and [`Reader::finish`] fails.
+/// Where a value was changed that a spec has otherwise, the later change above the earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// In a file that extends the spec.
+    File,
+    /// By an override.
+    Override,
+}
+
+/// A section of a spec. Values that are missing or wrong read as a harmless one, and [`Reader::finish`] fails. What they replace is
+/// harmless, as other values fit it; else it is the least one.
 #[derive(Clone, Debug)]
 pub struct Section<'r> {
     reader: &'r Reader<'r>,
@@ -261,15 +273,29 @@ impl<'r> Section<'r> {
     }
 
     /// Refuses the value of `key` for a reason that only its reader knows, such as another value it conflicts
-    /// with. `help` suggests a correction.
+    /// with. `help` suggests a correction. A value that could not be read has its error already.
     pub fn refuse(&self, key: &str, message: &str, help: &str) {
         let path = self.full(key);
+        let state = self.reader.state.borrow();
+        if state.unread.contains(&path) || state.missing.contains(&path) {
+            return;
+        }
+        drop(state);
         let mut error = match self.reader.spec.values.get(&path) {
             Some(entry) => locate(SpecError::new(message), entry),
             None => SpecError::new(message),
         };
         error = error.about(path).help(help);
         self.reader.state.borrow_mut().errors.push(error);
+    }
+
+    /// Where the value of `key` was changed last, if it was: of values that conflict, the one to mend.
+    pub fn change(&self, key: &str) -> Option<Change> {
+        let entry = self.reader.spec.values.get(&self.full(key))?;
+        match entry.kind {
+            Kind::Override => Some(Change::Override),
+            _ => entry.replaces.as_ref().map(|_| Change::File),
+        }
     }
 
     fn full(&self, key: &str) -> String {
@@ -322,10 +348,12 @@ impl<'r> Section<'r> {
             }
             Err(error) => {
                 assert!(entry.kind != Kind::Default, "the default of {path} is wrong: {error}");
+                state.unread.insert(path.clone());
                 if !again {
                     state.errors.push(refused(spec, path, key, entry, quantity, error));
                 }
-                None
+                let replaced = entry.replaces.as_ref().and_then(|(raw, _)| parse(raw).ok());
+                replaced.map(|(value, _)| value)
             }
         }
     }

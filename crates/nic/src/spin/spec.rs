@@ -1,5 +1,6 @@
 //! The spec of a Portals 4 card with packet handlers.
 
+mod banks;
 mod commands;
 mod data_cache;
 mod divisor;
@@ -256,7 +257,7 @@ pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
             _ => Scheduling::FirstCome,
         };
     let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
-    let memory = size("memory", 64 << 20, "HPU memory, of all applications together");
+    let memory = s.size("memory", banks::MEMORY, "HPU memory, of all applications together") as u32;
     let stack = size("stack", 1 << 20, "stack of a handler");
     let around = memory::Around { cores, memory, clock_hz: clock.hz(), costs, overlaps: overlap.is_some() };
     let memories = memory::read(reader, &around);

@@ -1,7 +1,7 @@
 //! The texts with which a spec is refused.
 
 use crate::card::{self, CARDS};
-use nicety_spec::{Library, Spec};
+use nicety_spec::{Change, Library, Spec};
 
 const BASE: &str = "extends = 'discrete'\n";
 
@@ -327,6 +327,50 @@ fn a_reader_can_refuse_a_value() {
     );
     assert!(message.contains("error: hpu.memory: too small\n  = help: write more"), "{message}");
     assert!(message.ends_with("error: --set hpu.cores=9: too many, write less"), "{message}");
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_compared_as_the_one_it_replaces() {
+    let refused = |text: &str, overrides: &[(&str, &str)]| {
+        let owned: Vec<_> =
+            overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let text = format!("design = 'x'\n[hpu]\ncores = 4\n{text}");
+        let spec = Spec::from_text("my.toml", &text, &owned, Library::new(&[])).unwrap();
+        let reader = spec.reader();
+        let hpu = reader.section("hpu");
+        hpu.count("cores", 1..=9, "");
+        if hpu.size("memory", 64..=1 << 30, "") < 100 {
+            hpu.refuse("cores", "too many for the memory", "write less");
+        }
+        let errors = reader.finish().unwrap_err();
+        errors.iter().map(|error| error.message.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(refused("memory = '99 B'", &[]), ["too many for the memory"]);
+    let unit = "a size needs a unit (B, KiB, MiB, GiB)";
+    assert_eq!(refused("memory = '1 KiB'", &[("hpu.memory", "300")]), [unit]);
+    assert_eq!(refused("memory = '99 B'", &[("hpu.memory", "300")]), ["too many for the memory", unit]);
+    // Its own reader does not refuse it again.
+    assert_eq!(
+        refused("memory = '1 KiB'", &[("hpu.cores", "x"), ("hpu.memory", "99 B")]),
+        ["expected a whole number from 1 to 9"]
+    );
+    assert_eq!(
+        refused("memory = '99 B'\n[hup]", &[]),
+        ["too many for the memory", "there is no section [hup]"]
+    );
+}
+
+#[test]
+fn the_last_change_of_a_value_is_known() {
+    let overrides = [("bus.latency".to_owned(), "9 ns".to_owned())];
+    let text = format!("{BASE}[hpu]\ncores = 8\n[bus]\nlatency = '8 ns'\n");
+    let spec = Spec::from_text("my.toml", &text, &overrides, CARDS).unwrap();
+    let reader = spec.reader();
+    assert_eq!(reader.section("bus").change("latency"), Some(Change::Override));
+    assert_eq!(reader.section("hpu").change("cores"), Some(Change::File));
+    assert_eq!(reader.section("hpu").change("isa"), None);
+    assert_eq!(reader.section("hpu").change("none"), None);
+    assert!(Change::Override > Change::File);
 }
 
 #[test]

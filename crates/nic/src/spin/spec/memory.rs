@@ -1,5 +1,6 @@
 //! The memory system of the handler processors: where each piece of a handler's memory lies, and the timing there.
 
+use crate::spin::spec::banks::{self, Divided};
 use crate::spin::spec::data_cache::{self, DataCacheSpec};
 use crate::spin::spec::divisor::divisor_near;
 use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
@@ -225,7 +226,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
     let cache = data_cache::read(&s.section("cache"), costs, section);
     let spec = MemorySpec { cluster: cluster as usize, places, levels, instructions, cache };
     check_cached(&s, &spec, around);
-    check(&s, &spec, around);
+    check(reader, &s, &spec, around);
     spec
 }
 
@@ -293,12 +294,6 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
     let width = s.size_or("width", 1..=4096, "4 B", "bytes that a bank moves in an occupancy") as u32;
     if interleave < 4 {
         s.refuse("interleave", "a word of 4 bytes lies in one bank", "write \"4 B\" or more");
-    } else if width > interleave || !interleave.is_multiple_of(width) {
-        s.refuse(
-            "width",
-            &format!("{interleave} bytes in a row (interleave) do not divide into accesses of {width} bytes"),
-            &format!("write for example \"{} B\"", divisor_near(interleave.into(), width.into())),
-        );
     }
     let cycles = |key, default: u32, doc| s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
     let occupancy = cycles("occupancy", 1, "cycles for which an access occupies its bank");
@@ -401,36 +396,23 @@ fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
 }
 
 /// Errors between keys: memories that do not divide into banks, and cores that share a level and cannot be ordered.
-fn check(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
+fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Around) {
     let clusters = (around.cores / spec.cluster.max(1)).max(1) as u64;
     for level in [Level::L1, Level::L2, Level::Device] {
         let Some(LevelSpec { banks, contended, .. }) = spec.level(level) else { continue };
-        if ![Piece::State, Piece::Data].iter().any(|piece| spec.place(*piece) == level) {
-            continue;
-        }
+        let has_addresses = [Piece::State, Piece::Data].iter().any(|piece| spec.place(*piece) == level);
         let memories = if level == Level::L1 { clusters } else { 1 };
-        let memory = u64::from(around.memory);
-        let row = u64::from(banks.banks) * u64::from(banks.interleave);
-        let of = |what: &str| format!("hpu.memory has {memory} bytes, which do not divide into {what}");
-        let section = s.section(level.name());
-        if !memory.is_multiple_of(memories) {
+        let bytes = u64::from(around.memory);
+        if has_addresses && !bytes.is_multiple_of(memories) {
             s.refuse(
                 "cluster",
-                &of(&format!("{memories} clusters")),
+                &format!("hpu.memory has {bytes} bytes, which do not divide into {memories} clusters"),
                 "write another hpu.memory, or clusters of another size",
             );
-        } else if *contended && !(memory / memories).is_multiple_of(row) {
-            let part = memory / memories;
-            let all = if memories > 1 { format!("{memories} clusters of ") } else { String::new() };
-            section.refuse(
-                "banks",
-                &of(&format!("{all}{} banks of {} bytes in a row", banks.banks, banks.interleave)),
-                &format!(
-                    "write for example {}",
-                    divisor_near(part / u64::from(banks.interleave), u64::from(banks.banks))
-                ),
-            );
+            continue;
         }
+        let divided = (has_addresses && *contended).then_some(Divided { bytes, memories });
+        banks::check(reader, &s.section(level.name()), banks, divided);
     }
     // Accesses of a cycle take place two picoseconds after one another, by the number of their core.
     let period = 1_000_000_000_000 / around.clock_hz.max(1);

@@ -1,0 +1,72 @@
+//! Errors between the keys of a level's banks, each with a value that fits all the others.
+
+use crate::spin::spec::divisor::divisor_near;
+use nicety_hpu::BankTiming;
+use nicety_spec::{Reader, Section};
+
+/// Least and most bytes of HPU memory.
+pub(super) const MEMORY: std::ops::RangeInclusive<u64> = 64..=64 << 20;
+/// A word, which lies in one bank.
+const WORD: u64 = 4;
+
+/// HPU memory, in as many memories of a level.
+#[derive(Clone, Copy)]
+pub(super) struct Divided {
+    pub(super) bytes: u64,
+    pub(super) memories: u64,
+}
+
+/// Refuses banks that do not divide their level's memory, which is given where anything in it has an address: of the keys that
+/// conflict, the one that was changed last.
+pub(super) fn check(reader: &Reader<'_>, s: &Section<'_>, banks: &BankTiming, memory: Option<Divided>) {
+    let (count, interleave, width) =
+        (u64::from(banks.banks), u64::from(banks.interleave), u64::from(banks.width));
+    let part = memory.map(|memory| memory.bytes / memory.memories);
+    let interleave_near = || {
+        let rows = part.filter(|part| part.is_multiple_of(count * width)).map(|part| part / (count * width));
+        let rows = match (part, rows) {
+            (Some(_), None) => return None,
+            // Without a memory to divide, a whole number of accesses.
+            (None, _) => (interleave / width).max(1),
+            (_, Some(rows)) => divisor_near(rows, interleave / width),
+        };
+        Some(width * rows).filter(|near| *near >= WORD)
+    };
+    let bytes = |bytes: u64| format!("write for example \"{bytes} B\"");
+    let hpu = reader.section("hpu");
+    let mut remedies = Vec::new();
+    let message;
+    if width > interleave || !interleave.is_multiple_of(width) {
+        message =
+            format!("{interleave} bytes in a row (interleave) do not divide into accesses of {width} bytes");
+        remedies.extend(interleave_near().map(|near| (s, "interleave", bytes(near))));
+        remedies.push((s, "width", bytes(divisor_near(interleave, width))));
+    } else if let (Some(part), Some(memory)) = (part, memory)
+        && !part.is_multiple_of(count * interleave)
+    {
+        let all =
+            if memory.memories > 1 { format!("{} clusters of ", memory.memories) } else { String::new() };
+        message = format!(
+            "hpu.memory has {} bytes, which do not divide into {all}{count} banks of {interleave} bytes in a row",
+            memory.bytes
+        );
+        let rows = memory.memories * count * interleave;
+        let above = Some(memory.bytes.next_multiple_of(rows)).filter(|above| MEMORY.contains(above));
+        let near = above.unwrap_or(memory.bytes / rows * rows);
+        if MEMORY.contains(&near) {
+            remedies.push((&hpu, "memory", bytes(near)));
+        }
+        remedies.extend(interleave_near().map(|near| (s, "interleave", bytes(near))));
+        if part.is_multiple_of(interleave) {
+            let near = divisor_near(part / interleave, count);
+            remedies.push((s, "banks", format!("write for example {near}")));
+        }
+    } else {
+        return;
+    }
+    let best = remedies.iter().max_by_key(|(section, key, _)| section.change(key));
+    match best {
+        Some((section, key, help)) => section.refuse(key, &message, help),
+        None => s.refuse("banks", &message, "write another number of banks, and another interleave"),
+    }
+}
