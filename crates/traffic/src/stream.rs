@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 const ETHERNET: u32 = 1;
 /// Bytes of a frame's header.
 const HEADER: usize = 14;
+/// How much earlier than one before it a packet may have been recorded, in picoseconds: where several queues or interfaces are
+/// captured, packets are a little out of order.
+const DISORDER: u128 = 1_000_000_000;
 
 /// When a frame is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +64,19 @@ struct Times {
 
 impl Times {
     /// When a packet of this time is due; none can be before the one in front of it.
-    fn due(&mut self, time: u128) -> u64 {
+    ///
+    /// # Errors
+    /// How much earlier than the latest one it was recorded, in picoseconds, where that is no mere disorder.
+    fn due(&mut self, time: u128) -> Result<u64, u128> {
         let first = *self.first.get_or_insert(time);
+        let latest = first + u128::from(self.latest.saturating_sub(self.begun));
+        if time + DISORDER < latest {
+            return Err(latest - time);
+        }
         let since = u64::try_from(time.saturating_sub(first)).unwrap_or(u64::MAX);
         self.latest = self.latest.max(self.begun.saturating_add(since));
         self.packets += 1;
-        self.latest
+        Ok(self.latest)
     }
 
     /// The capture begins again, a mean gap behind its last packet.
@@ -155,9 +165,10 @@ impl Stream {
                 maker.make(frame);
                 None
             }
-            Frames::Captured(captured) => match captured.next(frame, self.largest)? {
-                None => return Ok(None),
-                Some(due) => due,
+            Frames::Captured(captured) => match (captured.next(frame, self.largest)?, self.left) {
+                (Some(due), _) => due,
+                (None, None) => return Ok(None),
+                (None, Some(left)) => return Err(captured.too_few(left)),
             },
         };
         self.left = self.left.map(|left| left - 1);
@@ -170,6 +181,16 @@ impl Stream {
 }
 
 impl Captured {
+    /// The capture has ended, and so many more packets were asked for.
+    fn too_few(&self, left: u64) -> TrafficError {
+        let (place, packets) = (self.path.display(), self.capture.packets());
+        let asked = packets + left;
+        TrafficError::new(format!(
+            "{place}: it has {packets} packets, and packets={asked} asks for more; write loop packets={asked}, which begins it again \
+             at its end, or leave packets out"
+        ))
+    }
+
     /// The next frame, and when it is due by its recorded time, if that counts.
     fn next(&mut self, frame: &mut Vec<u8>, largest: u64) -> Result<Option<Option<u64>>, TrafficError> {
         loop {
@@ -185,7 +206,14 @@ impl Captured {
                     let time = packet.time.ok_or_else(|| {
                         wrong("has no time; write rate=wire, rate=10Gbps or rate=5Mpps".into())
                     })?;
-                    return Ok(Some(Some(self.times.due(time))));
+                    return match self.times.due(time) {
+                        Ok(due) => Ok(Some(Some(due))),
+                        Err(earlier) => Err(wrong(format!(
+                            "was recorded {} s before a packet in front of it; sort the capture, as by reordercap of Wireshark, or \
+                             write rate=wire, rate=10Gbps or rate=5Mpps",
+                            earlier as f64 / 1e12
+                        ))),
+                    };
                 }
                 Some(Err(damage)) => return Err(TrafficError::new(format!("{place}: {damage}"))),
                 None if number == 1 => {
@@ -300,9 +328,36 @@ mod tests {
         assert_eq!(due("loop packets=5"), [0, 300_000, 300_000, 450_000, 750_000].map(Due::At));
         assert_eq!(due("rate=wire packets=2"), [Due::Wire; 2]);
         assert_eq!(due("rate=1Mpps"), [0, 1_000_000, 2_000_000].map(Due::At));
+        for (rest, packets) in [("packets=4", 4), ("rate=wire packets=9k", 9000)] {
+            let error = all(&file.traffic(rest)).unwrap_err();
+            let words = format!(
+                "it has 3 packets, and packets={packets} asks for more; write loop packets={packets}, "
+            );
+            assert!(error.contains(&words), "{error}");
+        }
         let frames: Vec<Vec<u8>> =
             all(&file.traffic("")).unwrap().into_iter().map(|(_, frame)| frame).collect();
         assert_eq!(frames, [vec![1; 60], vec![2; 70], vec![3; 80]]);
+    }
+
+    #[test]
+    fn times_that_go_back_are_refused_beyond_disorder() {
+        let at = |ns: u64| (5_000_000_000 + ns, vec![1; 60], 0);
+        let back =
+            |ns: u64| File::new(&format!("back{ns}"), &pcap(1, &[at(0), at(2_000_000), at(2_000_000 - ns)]));
+        assert_eq!(all(&back(1_000_000).traffic("")).unwrap()[2].0, Due::At(2_000_000_000));
+        let file = back(1_000_001);
+        for rest in ["", "loop packets=9"] {
+            let error = all(&file.traffic(rest)).unwrap_err();
+            assert!(
+                error.contains("packet 3 was recorded 0.001000001 s before a packet in front"),
+                "{error}"
+            );
+        }
+        assert_eq!(all(&file.traffic("rate=wire")).unwrap().len(), 3);
+        // Also before the first one.
+        let file = File::new("backfirst", &pcap(1, &[at(2_000_000), at(0)]));
+        assert!(all(&file.traffic("")).unwrap_err().contains("packet 2 was recorded 0.002 s before"));
     }
 
     #[test]
@@ -356,7 +411,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_captured_is_sent(
-            packets in prop::collection::vec((0u64..1 << 40, prop::collection::vec(any::<u8>(), 14..100)), 1..20),
+            // Less than a millisecond apart.
+            packets in prop::collection::vec((1u64 << 39..(1 << 39) + 1_000_000, prop::collection::vec(any::<u8>(), 14..100)), 1..20),
             rounds in 1u64..4,
         ) {
             let written: Vec<_> = packets.iter().map(|(time, bytes)| (*time, bytes.clone(), 0)).collect();

@@ -5,6 +5,8 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -26,13 +28,76 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
 pub(super) fn decompressed(mut bytes: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     // A file has four bytes at once, if it has so many.
     let head = bytes.fill_buf()?;
-    if head.starts_with(&GZIP) {
-        return Ok(Box::new(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(bytes))));
+    let (gzip, zstd) = (head.starts_with(&GZIP), head.starts_with(&ZSTD));
+    if !gzip && !zstd {
+        return Ok(Box::new(bytes));
     }
-    if head.starts_with(&ZSTD) {
-        return Ok(Box::new(Frames { bytes: Some(bytes), frame: None }));
+    let place = Arc::new(Place::default());
+    let counted = Counted { bytes, place: place.clone() };
+    if gzip {
+        let inner = MultiGzDecoder::new(counted);
+        return Ok(Box::new(BufReader::with_capacity(CHUNK, Placed { inner, format: "gzip", place })));
     }
-    Ok(Box::new(bytes))
+    let inner = Frames { bytes: Some(counted), frame: None };
+    Ok(Box::new(Placed { inner, format: "zstd", place }))
+}
+
+/// How far a compressed file has been read.
+#[derive(Default)]
+struct Place {
+    byte: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// The bytes of a compressed file, which are counted as they are taken.
+struct Counted<R> {
+    bytes: R,
+    place: Arc<Place>,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let there = self.bytes.fill_buf()?;
+        self.place.ended.store(there.is_empty(), Ordering::Relaxed);
+        Ok(there)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.place.byte.fetch_add(count as u64, Ordering::Relaxed);
+        self.bytes.consume(count);
+    }
+}
+
+/// What was compressed; an error says where in the file it is, as decompressors do not.
+struct Placed<R> {
+    inner: R,
+    format: &'static str,
+    place: Arc<Place>,
+}
+
+impl<R: Read> Read for Placed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|error| {
+            // The system's own errors have a number.
+            if error.kind() == io::ErrorKind::Interrupted || error.raw_os_error().is_some() {
+                return error;
+            }
+            let (format, byte) = (self.format, self.place.byte.load(Ordering::Relaxed));
+            let text = match self.place.ended.load(Ordering::Relaxed) {
+                true => format!("the file ends at byte {byte}, within its {format} data"),
+                false => format!("its {format} data are damaged before byte {byte} of the file"),
+            };
+            io::Error::new(error.kind(), text)
+        })
+    }
 }
 
 /// Frames of zstd, one behind the other.
@@ -82,6 +147,25 @@ mod tests {
         let mut all = Vec::new();
         decompressed(Cursor::new(bytes))?.read_to_end(&mut all)?;
         Ok(all)
+    }
+
+    #[test]
+    fn an_error_says_where_it_is() {
+        let bytes: Vec<u8> = (0..9000u32).map(|at| (at * at >> 5) as u8).collect();
+        let packed =
+            [("gzip", zipped(&bytes)), ("zstd", compress_to_vec(&bytes[..], CompressionLevel::Fastest))];
+        for (format, whole) in packed {
+            for cut in [5, whole.len() / 2, whole.len() - 1] {
+                let error = read(whole[..cut].to_vec()).unwrap_err().to_string();
+                assert_eq!(error, format!("the file ends at byte {cut}, within its {format} data"));
+            }
+        }
+        let mut damaged = [zipped(&bytes), zipped(&bytes)].concat();
+        let half = damaged.len() / 2;
+        // The first one's length is not that of what it has.
+        damaged[half - 1] ^= 1;
+        let error = read(damaged).unwrap_err().to_string();
+        assert_eq!(error, format!("its gzip data are damaged before byte {half} of the file"));
     }
 
     proptest! {
