@@ -220,6 +220,15 @@ def test_what_a_handler_does_wrong_names_rule_and_line(
         (["--rule", "udp,udp dport=53"], "rules 'udp' and 'udp dport=53' overlap: a frame with word@12=08004500"),
         (["--rule", "word@13=0"], "rule word@13=0, column 1: offset 13 is no multiple of 4"),
         (["--rule", "word@9999=0"], "offset 9999 is behind the end of every frame"),
+        (["--rule", "word@2000&ff=01"], "behind the end of every frame of the card, whose last word is at 1512"),
+        (["--rule", "udp,udp"], "rules 'udp' and 'udp' overlap"),
+        (["--rule", "udp", "--rule", "udp"], "rules 'udp' and 'udp' overlap"),
+        (["--rule", ""], "an empty rule; write rules between commas"),
+        (["--set", "link.gap=0ps/B"], "a frame takes a wire some time, write a gap above zero"),
+        (["--messages", "1000001"], "--messages is 1 to 1000000"),
+        (["--lossy"], "--lossy: it says what becomes of traffic that finds the packet buffer full; name the traffic"),
+        (["--set", "hpu.memory=100"], "nicety: --set hpu.memory=100: a size needs a unit"),
+        (["--set", "memory.l1.interleave=6B"], "6 bytes in a row (interleave) do not divide into accesses of 4"),
         (["--rule", "udp dprt=53"], "column 5: there is no 'dprt=53'; a term is any"),
         (["--rule", "udp", "--set", "hpu.words=1"], "compares 2 words of a frame, and the card at most 1"),
         (["--packet-sizes", "59"], "a frame of spin-100g has 60 to 1518 bytes without its check sequence, not 59"),
@@ -252,6 +261,12 @@ def test_a_handler_that_leaves_its_state_learns_of_its_length(nicety: Callable[.
     assert "the state has 1024 bytes here" in done.stderr
     assert "--state-bytes 64Ki" in done.stderr
     assert nicety(*command, "--state-bytes", "2001").status == 0
+    # What is wrong elsewhere has nothing to do with it.
+    for body in ("*(volatile int *)0 = 1;", "((volatile uint8_t *)frame->data)[frame->length] = 1;"):
+        other = handler(tmp_path, f"{body}\nreturn FRAME_DROP;")
+        done = nicety(*[other if argument == source else argument for argument in command])
+        assert "outside its memory" in done.stderr
+        assert "the state has" not in done.stderr
     # Who has said how long it is knows it.
     assert "the state has" not in nicety(*command, "--state-bytes", "1Ki").stderr
 

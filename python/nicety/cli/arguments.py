@@ -109,7 +109,7 @@ class CommandOption:
         if of in (Overrides, Expressions):
             return value
         if of == Names:
-            return parse_names(value, self.flag)
+            return parse_names(value, self.flag, "rule" if self.argument.option.metavar == "RULE" else "name")
         if of == Numbers:
             return parse_ranges(value, self.flag)
         if of is bytes:
@@ -139,12 +139,12 @@ class CommandOption:
             raise InputError(text) from error
 
 
-def parse_names(items: typing.Sequence[str], option: str) -> list[str]:
-    """The names of a list between commas, each once."""
+def parse_names(items: typing.Sequence[str], option: str, what: str = "name") -> list[str]:
+    """The names of a list between commas, each once; of rules all, since one that is there twice overlaps itself."""
     names = [name.strip() for item in items for name in item.split(",")]
     if not all(names):
-        raise InputError(f"{option} {','.join(items)!r}: an empty name; write names between commas")
-    return list(dict.fromkeys(names))
+        raise InputError(f"{option} {','.join(items)!r}: an empty {what}; write {what}s between commas")
+    return names if what == "rule" else list(dict.fromkeys(names))
 
 
 def command(

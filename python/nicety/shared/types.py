@@ -1932,7 +1932,7 @@ class LineRateOptions(TypedDict, total=False):
         handler_memory: Bytes of host memory that only handlers use.
         lossy: Drop packets of the traffic that find the packet buffer full.
         message_packets: Packets of a message.
-        messages: Messages measured. Default: as many as have 2048 packets.
+        messages: Messages measured, or frames. Default: as many messages as have 2048 packets, and 20000 frames.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards

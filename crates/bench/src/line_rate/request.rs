@@ -5,7 +5,7 @@ use super::tested::Tested;
 use crate::request::default_seed;
 use nicety::Error;
 use nicety::cards::Card;
-use nicety_nic::ethernet::{InstallError, Rule, check_overlaps};
+use nicety_nic::ethernet::{InstallError, Rule, check_rule};
 use nicety_traffic::{Traffic, TrafficError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS), extend("default" = MESSAGE_PACKETS))]
     pub message_packets: Option<u64>,
-    /// Messages measured. Default: as many as have 2048 packets.
+    /// Messages measured, or frames. Default: as many messages as have 2048 packets, and 20000 frames.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub messages: Option<u64>,
@@ -203,29 +203,29 @@ impl Request {
             return wrong(format!("--message-packets is at most {MOST_PACKETS}, not {packets}"));
         }
         let messages = self.messages();
-        let measured = messages.measured.saturating_mul(messages.packets_each);
-        if measured > MOST_PACKETS {
-            return wrong(format!(
-                "{} messages of {} packets are {measured} packets; at most {MOST_PACKETS} can be measured, so write \
-                 --messages {} or less",
-                messages.measured,
-                messages.packets_each,
-                MOST_PACKETS / messages.packets_each
-            ));
-        }
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
         for (name, card) in &cards {
-            self.check_rules(name, &Tested::of(card)?)?;
+            let tested = Tested::of(card)?;
+            self.check_rules(name, &tested)?;
+            check_count(&tested, messages)?;
+            if !tested.takes_time() {
+                let why = "packets come without any time between them";
+                return wrong(format!("{name}: {why}; write a send.gap or a link.gap above 0"));
+            }
         }
         if !self.traffic.is_empty() {
             return self.resolve_traffic(cards);
         }
         if self.lossy || self.pfc {
             let option = if self.lossy { "--lossy" } else { "--pfc" };
-            return wrong(format!(
-                "{option}: packets of one message depend on each other; name traffic, whose packets are messages of their own, as \
-                 in --traffic 'udp size=64' {option}"
-            ));
+            let has_frames = |card| Tested::of(card).is_ok_and(|tested| tested.has_frames());
+            let why = match cards.iter().all(|(_, card)| has_frames(card)) {
+                true => "it says what becomes of traffic that finds the packet buffer full; name the traffic",
+                false => {
+                    "packets of one message depend on each other; name traffic, whose packets are messages of their own"
+                }
+            };
+            return wrong(format!("{option}: {why}, as in --traffic 'udp size=64' {option}"));
         }
         let packet_sizes = match &self.packet_sizes {
             Some(sizes) => sizes.clone(),
@@ -322,12 +322,8 @@ impl Request {
         let mut known = Vec::new();
         for text in self.rules() {
             let rule = Rule::parse(text).map_err(|error| Error::Input(format!("--rule: {error}")))?;
-            check_overlaps(&rule, &known).map_err(|error| Error::Input(format!("--rule: {error}")))?;
-            let (words, limit) = (rule.words(), handlers.words);
-            if words > limit {
-                let error = InstallError::TooLong { rule: rule.to_string(), words, limit };
-                return wrong(format!("--rule: {error}"));
-            }
+            check_rule(&rule, handlers, tested.sizes().1, &known)
+                .map_err(|error| Error::Input(format!("--rule: {error}")))?;
             known.push(rule);
         }
         match known.len() > handlers.rules {
@@ -387,6 +383,24 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// Refuses more packets than are measured; frames are in no message.
+fn check_count(tested: &Tested<'_>, messages: Messages) -> Result<(), Error> {
+    let each = if tested.has_frames() { 1 } else { messages.packets_each };
+    let measured = messages.measured.saturating_mul(each);
+    if measured <= MOST_PACKETS {
+        return Ok(());
+    }
+    let count = messages.measured;
+    let what = match tested.has_frames() {
+        true => format!("{count} frames"),
+        false => format!("{count} messages of {each} packets are {measured} packets"),
+    };
+    Err(Error::Input(format!(
+        "{what}; at most {MOST_PACKETS} can be measured, so write --messages {} or less",
+        MOST_PACKETS / each
+    )))
 }
 
 /// Reads the expression of traffic.
@@ -475,6 +489,22 @@ mod tests {
         assert!(with_state(64).is_ok() && with_state(65).is_err());
         let error = request(129).resolve().err().unwrap().to_string();
         assert!(error.contains("129 bytes") && error.contains("only 128"), "{error}");
+    }
+
+    #[test]
+    fn a_frame_is_a_message_of_its_own() {
+        let of = |nic, messages| Request { messages: Some(messages), ..Request::new(&[nic], &[64]) };
+        let resolved = |nic, messages| of(nic, messages).resolve().err().map(|error| error.to_string());
+        assert_eq!(resolved("spin-100g", MOST_PACKETS), None);
+        assert_eq!(resolved("spin-discrete", 15_625), None);
+        let error = resolved("spin-discrete", 15_626).unwrap();
+        assert!(error.contains("1000064 packets") && error.contains("--messages 15625 or less"), "{error}");
+        let error = resolved("spin-100g", MOST_PACKETS + 1).unwrap();
+        assert!(error.contains("1000001 frames; at most 1000000"), "{error}");
+        let lossy = Request { lossy: true, ..Request::new(&["spin-100g"], &[64]) };
+        let error = lossy.resolve().err().unwrap().to_string();
+        assert!(error.contains("name the traffic, as in --traffic 'udp size=64' --lossy"), "{error}");
+        assert!(!error.contains("message"), "{error}");
     }
 
     proptest! {

@@ -82,11 +82,6 @@ impl Rig<'_> {
             ..ClusterConfig::new(2, self.card.clone())
         })?;
         let interval = cluster.host(0).portals()?.card().wire_interval(self.packet_bytes);
-        if interval.is_zero() {
-            return Err(Error::Input(
-                "packets come without any time between them; write a send.gap or a link.gap above 0".into(),
-            ));
-        }
         self.generate(&mut cluster);
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
@@ -178,12 +173,54 @@ impl Rig<'_> {
             return run;
         }
         let mut lines = failure_lines(&card.failures());
-        if self.request.state_bytes.is_none() && lines.contains(OUTSIDE) {
+        if self.request.state_bytes.is_none() && lines.lines().any(state_may_be_short) {
             let bytes = self.request.state_bytes();
             lines += &format!(
                 "\n(the state has {bytes} bytes here; if that is too short for the handlers, give it as many as they need, as in --state-bytes 64Ki)"
             );
         }
         Err(Error::HandlerTrap(lines))
+    }
+}
+
+/// Whether a failure is an access behind the state, or to nothing that can be told.
+fn state_may_be_short(failure: &str) -> bool {
+    let Some((_, place)) = failure.split_once(OUTSIDE) else { return false };
+    let elsewhere = place.starts_with(" (a null pointer") || place.contains(" bytes at 0x");
+    place.contains("the end of the state (") || !elsewhere
+}
+
+#[cfg(test)]
+mod tests {
+    use super::state_may_be_short;
+
+    #[test]
+    fn only_what_lies_behind_a_state_may_be_its_size() {
+        for (place, short) in [
+            (
+                "store of 1 byte to 0x14000400 outside its memory, 0 bytes past the end of the state (1024 bytes at 0x14000000)",
+                true,
+            ),
+            (
+                "store of 4 bytes to 0x140003fe outside its memory, over the end of the state (1024 bytes at 0x14000000)",
+                true,
+            ),
+            ("store of 1 byte to 0x14100000 outside its memory, in frame_handler at a.c:3", true),
+            (
+                "load of 1 byte from 0x13ffffff outside its memory, 1 bytes before the state (1024 bytes at 0x14000000)",
+                false,
+            ),
+            (
+                "load of 1 byte from 0x1c40007c outside its memory, 0 bytes past the end of the packet (60 bytes at 0x1c400040)",
+                false,
+            ),
+            (
+                "store of 4 bytes to 0x0 outside its memory (a null pointer?), in frame_handler at a.c:3",
+                false,
+            ),
+            ("invalid return code 9", false),
+        ] {
+            assert_eq!(state_may_be_short(place), short, "{place}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use nicety_fabric::LinkSpec;
 use nicety_nic::SpinSpec;
 use nicety_nic::ethernet::{EthernetSpec, HandlersSpec, InstallError};
 use nicety_nic::spin::{self, Busy, HpuSpec, Processors, load_frame_handler};
+use nicety_types::Gap;
 use std::rc::Rc;
 
 /// The shortest frame, in bytes without its check sequence.
@@ -44,6 +45,14 @@ impl<'c> Tested<'c> {
     /// Whether its network sends again what is dropped.
     pub(super) const fn sends_again(&self) -> bool {
         matches!(self, Tested::Messages(spec) if spec.transport.reliable)
+    }
+
+    /// Whether its packets take a wire some time.
+    pub(super) fn takes_time(&self) -> bool {
+        match self {
+            Tested::Messages(spec) => spec.link.gap != Gap::ZERO || !spec.send_gap.is_zero(),
+            Tested::Frames(..) => true,
+        }
     }
 
     pub(super) fn hpu(&self) -> &'c HpuSpec {

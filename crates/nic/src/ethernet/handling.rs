@@ -58,6 +58,15 @@ pub enum InstallError {
         /// Most of them.
         limit: usize,
     },
+    /// The rule compares a word that no frame of the card has.
+    Behind {
+        /// The rule.
+        rule: String,
+        /// The word's offset.
+        offset: u32,
+        /// The last one in the longest frame.
+        last: u64,
+    },
     /// Some frames match another rule, too.
     Overlap {
         /// The rule.
@@ -95,6 +104,11 @@ impl fmt::Display for InstallError {
             InstallError::TooLong { rule, words, limit } => write!(
                 f,
                 "rule '{rule}' compares {words} words of a frame, and the card at most {limit}; ask for less, or raise hpu.words"
+            ),
+            InstallError::Behind { rule, offset, last } => write!(
+                f,
+                "rule '{rule}': offset {offset} is behind the end of every frame of the card, whose last word is at {last}; write a \
+                 smaller one, or raise frames.mtu"
             ),
             InstallError::Overlap { rule, other, words } => {
                 write!(f, "rules '{other}' and '{rule}' overlap: ")?;
@@ -136,6 +150,8 @@ struct Installed {
 /// The card's rules and its handler processors.
 pub struct Handling {
     spec: HandlersSpec,
+    /// Bytes of the longest frame.
+    longest: u64,
     frames: Rc<Frames>,
     rules: RefCell<Vec<Rc<Installed>>>,
     matching: RefCell<Occupancy>,
@@ -161,6 +177,7 @@ impl Handling {
         Handling {
             frames: Frames::new(sim, spec.hpu.clone(), limits, log.clone(), recorder),
             spec: spec.clone(),
+            longest,
             rules: RefCell::default(),
             matching: RefCell::new(matching),
             sent: Cell::new(0),
@@ -186,11 +203,7 @@ impl Handling {
         if rules.len() >= self.spec.rules {
             return Err(InstallError::TooMany { limit: self.spec.rules });
         }
-        let (words, limit) = (rule.words(), self.spec.words);
-        if words > limit {
-            return Err(InstallError::TooLong { rule: rule.to_string(), words, limit });
-        }
-        check_overlaps(&rule, rules.iter().map(|installed| &installed.rule))?;
+        check_rule(&rule, &self.spec, self.longest, rules.iter().map(|installed| &installed.rule))?;
         let attachment = self.frames.attach(handlers, state)?;
         let report = RefCell::new(RuleReport { rule: rule.to_string(), ..RuleReport::default() });
         rules.push(Rc::new(Installed { rule, attachment, report }));
@@ -234,14 +247,25 @@ impl Handling {
     }
 }
 
-/// Checks that no frame matches a rule and one of these.
+/// Checks that a card whose longest frame has so many bytes can have a rule beside others.
 ///
 /// # Errors
-/// The first that some frame matches, too.
-pub fn check_overlaps<'r>(
+/// A rule that is too long, or has words that no frame has, or the first of the others that some frame matches, too.
+pub fn check_rule<'r>(
     rule: &Rule,
+    spec: &HandlersSpec,
+    longest: u64,
     others: impl IntoIterator<Item = &'r Rule>,
 ) -> Result<(), InstallError> {
+    let (words, limit) = (rule.words(), spec.words);
+    if words > limit {
+        return Err(InstallError::TooLong { rule: rule.to_string(), words, limit });
+    }
+    let last = (longest - size_of::<u32>() as u64) / 4 * 4;
+    let offsets = rule.alternatives().iter().flatten().map(|word| word.offset);
+    if let Some(offset) = offsets.max().filter(|offset| u64::from(*offset) > last) {
+        return Err(InstallError::Behind { rule: rule.to_string(), offset, last });
+    }
     for other in others {
         let (rule_text, other_text) = (rule.to_string(), other.to_string());
         match rule.overlap(other) {

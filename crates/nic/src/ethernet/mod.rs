@@ -60,7 +60,7 @@ mod wire;
 pub use card::Statistics;
 pub(crate) use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
-pub use handling::{Handling, InstallError, RuleReport, check_overlaps};
+pub use handling::{Handling, InstallError, RuleReport, check_rule};
 pub use judged::Judged;
 pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};

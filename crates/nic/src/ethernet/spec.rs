@@ -9,7 +9,7 @@ use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_spec::Reader;
 use nicety_stack::{CongestionControl, Stack};
-use nicety_types::{Duration, NodeId};
+use nicety_types::{Duration, Gap, NodeId};
 use std::sync::Arc;
 
 pub use super::driver_spec::{DriverSpec, InterruptsSpec};
@@ -205,6 +205,10 @@ pub struct MessagesSpec {
 pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     let bus = read_bus(reader);
     let node = NodeSpec { ports: read_ports(reader), ..read_node(reader) };
+    if node.link.gap == Gap::ZERO {
+        let s = reader.section("link");
+        s.refuse("gap", "a frame takes a wire some time", "write a gap above zero, for example \"80 ps/B\"");
+    }
     let threads = read_threads(reader, &node.host);
     let s = reader.section("threads");
     let all = threads.cpus() as u64;

@@ -225,7 +225,18 @@ fn rules_have_limits() {
         refused("udp sport=1 dport=2"),
         "rule 'udp sport=1 dport=2' compares 4 words of a frame, and the card at most 3; ask for less, or raise hpu.words"
     );
+    // The longest frame of 1500 bytes of IP has 1518 with a tag: its last word is at 1512.
+    assert_eq!(
+        refused("udp or word@1516&ff=1"),
+        "rule 'udp or word@1516&ff=1': offset 1516 is behind the end of every frame of the card, whose last word is at 1512; \
+         write a smaller one, or raise frames.mtu"
+    );
+    let longer = Rig::new(CARD, 2, &["frames.mtu=9000 B", "receive.buffer=16 KiB"]);
+    let longer = longer.hosts[0].node.handling().unwrap();
+    assert_eq!(longer.install(rule("word@9012=1"), &drop, &[]), Ok(0));
+    assert!(longer.install(rule("word@9016=1"), &drop, &[]).unwrap_err().to_string().contains("is at 9012"));
     assert_eq!(install("udp"), Ok(0));
+    assert!(refused("udp").starts_with("rules 'udp' and 'udp' overlap"));
     let overlap = refused("udp dport=53");
     assert!(
         overlap.starts_with("rules 'udp' and 'udp dport=53' overlap: a frame with word@12=08004500 word@20="),
@@ -246,6 +257,7 @@ fn what_is_of_messages_alone_is_refused() {
     for (text, expected) in [
         ("hpu.scheduling=home-cluster", "frames belong to no messages"),
         ("hpu.interface=pspin", "handlers of frames are not written for PsPIN"),
+        ("link.gap=0 ps/B", "a frame takes a wire some time"),
     ] {
         let error = super::support::read(CARD, &[text]).unwrap_err();
         assert!(error.contains(expected), "{text}: {error}");
