@@ -179,7 +179,7 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
                 widths,
                 left=left,
                 height=0.6,
-                label=f"{fate}: {' and '.join(_percent(width) for width in widths)}",
+                label=_shares(fate, [name for name, _ in found], widths),
                 color=COLOURS[number],
                 edgecolor="white",
                 linewidth=0.5,
@@ -191,6 +191,15 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.set_xlabel("Packets (% of those offered)")
     axes.set_title("What became of the traffic, and latency through the card", loc="left", fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
+
+
+def _shares(fate: str, bars: Sequence[str], widths: Sequence[float]) -> str:
+    """A fate in the legend, with its share in each bar, in a line of its own where there are several."""
+    if len(bars) == 1:
+        return f"{fate}: {_percent(widths[0])}"
+    nics = distinct(bar.partition(", ")[0] for bar in bars)
+    names = [bar.partition(", ")[2] or bar for bar in bars] if len(nics) == 1 else bars
+    return "\n".join([fate, *(f"{name}: {_percent(width)}" for name, width in zip(names, widths, strict=True))])
 
 
 def _percent(share: float) -> str:
