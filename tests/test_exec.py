@@ -151,6 +151,27 @@ def test_a_look_for_a_message_that_nobody_sends_is_a_deadlock(tmp_path: Path, ni
         assert f"for a message from {wanted}, for which it looks (a probe)" in err, name
 
 
+@pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
+def test_messages_of_one_tag_come_in_their_order(tmp_path: Path, nic: str) -> None:
+    # Long ones, some of which are copied or registered first, before short ones.
+    program = """
+sizes = [100_000, 4, 400, 4, 5000, 4, 100_000, 0, 64, 4]
+if rank == 1:
+    world.Recv(bytearray(1), 0)
+    MPI.Request.Waitall([world.Isend(bytearray([at]) * size, 0, tag=7) for at, size in enumerate(sizes)])
+else:
+    status = MPI.Status()
+    balls = [bytearray(100_000) for _ in sizes]
+    posted = [world.Irecv(ball, MPI.ANY_SOURCE, tag=7) for ball in balls]
+    world.Send(bytearray(1), 1)
+    for at, (size, ball, request) in enumerate(zip(sizes, balls, posted)):
+        request.Wait(status)
+        assert (status.count, ball[:1]) == (size, bytes([at]) if size else b"\\0"), at
+"""
+    status, _, err = run(tmp_path, program, nic=nic)
+    assert status == 0, err
+
+
 @pytest.mark.parametrize("nic", ["apenet-v5", "nfp-4000"])
 def test_messages_beyond_the_room_for_early_ones_are_told_of(tmp_path: Path, nic: str) -> None:
     program = """
@@ -271,6 +292,43 @@ world.Barrier()
     measured = report(tmp_path, program, "--compute", "measured")["max_finish_ns"]
     assert 2e9 < plain < 2.01e9
     assert plain + 1e7 < measured
+
+
+def test_waits_with_limits_pass_in_the_simulation(tmp_path: Path) -> None:
+    program = """
+import os, select, threading, time
+end, other = os.pipe()
+poll, epoll = select.poll(), select.epoll()
+poll.register(end, select.POLLIN)
+epoll.register(end, select.EPOLLIN)
+waits = [
+    lambda: poll.poll(10),
+    lambda: epoll.poll(0.010),
+    lambda: select.select([end], [], [], 0.010)[0],
+    lambda: select.select([], [], [], 0.010)[0],
+]
+for wait in waits:
+    world.Barrier()
+    start = MPI.Wtime()
+    if rank:
+        # What others do meanwhile, for longer.
+        for _ in range(27):
+            time.sleep(0.001)
+    else:
+        assert not wait()
+    spent = MPI.Wtime() - start
+    assert abs(spent - (0.027 if rank else 0.010)) < 1e-5, spent
+# What is there ends a wait at once, and what comes from elsewhere soon.
+os.write(other, b"1")
+start = MPI.Wtime()
+assert [wait() for wait in waits[:3]] and MPI.Wtime() - start < 1e-6
+os.read(end, 1)
+threading.Timer(0.01, os.write, (other, b"2")).start()
+assert poll.poll(60_000)
+assert os.read(end, 1) == b"2"
+world.Barrier()
+"""
+    assert report(tmp_path, program)["status"] == 0
 
 
 def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import nicety
 from console import ROOT, blocks
+from nicety import _native
 
 
 def program(page: str, title: str) -> str:
@@ -32,6 +34,34 @@ def test_a_posted_receive_takes_the_time_of_a_receive() -> None:
     # notice 65.
     run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
     assert run.results[1] == (65, nicety.Received(source=0, tag=5, length_bytes=8), 693.685)
+
+
+@pytest.mark.parametrize("nic", [card["name"] for card in json.loads(_native.specs())])
+def test_messages_of_one_tag_come_in_the_order_in_which_they_are_sent(nic: str) -> None:
+    sizes = [60_000, 4, 400, 4, 5000, 4, 64, 4]
+
+    async def sender(host: nicety.Host) -> None:
+        buffers = [host.alloc(size) for size in sizes]
+        for number, buffer in enumerate(buffers):
+            buffer.array[:] = number
+        await host.barrier()
+
+        async def send(buffer: nicety.Buffer) -> None:
+            await host.send(buffer, to=1, tag=5)
+
+        # All at once: some have to be copied or registered first, for as long as they are.
+        await host.gather(*(send(buffer) for buffer in buffers))
+
+    async def receiver(host: nicety.Host) -> list[tuple[int, int]]:
+        buffer, found = host.alloc(60_000), []
+        await host.barrier()
+        for _ in sizes:
+            received = await host.recv(buffer, source=0, tag=5)
+            found.append((int(buffer.array[0]), received.length_bytes))
+        return found
+
+    run = nicety.Cluster(2, nic, topology="pair").run({0: sender, 1: receiver})
+    assert run.results[1] == list(enumerate(sizes))
 
 
 def test_a_program_may_wait_for_its_receives_in_any_order() -> None:

@@ -180,12 +180,58 @@ EXPORT unsigned sleep(unsigned seconds) {
     errno = error;                                                                                                     \
     return waited
 
+/* What a wait looks at, really, for so long. */
+struct look {
+    int (*look)(const struct look *look, const struct timespec *limit);
+    union {
+        struct pollfd *polled;
+        struct epoll_event *events;
+    };
+    int file;
+    nfds_t count;
+    const sigset_t *mask;
+    fd_set *sets[3];
+};
+
+/* A wait with a limit passes in the simulation, in parts, before each of which it looks: what others do to its files, which takes no
+ * time that is simulated, is seen with the next part. Threads that are not simulated have a real part each time. */
+#define PARTS 10
+#define LONGEST_REAL_PS 10000000000ull
+
+static int wait_in_parts(const struct look *look, uint64_t ps) {
+    static const struct timespec now = {0, 0};
+    if (!look->count) {
+        nicety_sleep_ps(ps);
+        return 0;
+    }
+    struct timespec real = spec((ps / PARTS < LONGEST_REAL_PS ? ps / PARTS : LONGEST_REAL_PS) / PS_PER_NS);
+    for (uint64_t part = 0; part < PARTS; part++) {
+        int found = look->look(look, &real);
+        if (found)
+            return found;
+        nicety_sleep_ps(part + 1 < PARTS ? ps / PARTS : ps - ps / PARTS * part);
+    }
+    return look->look(look, &now);
+}
+
+static int waits_in_parts(const struct timespec *limit) {
+    return limit && is_valid(limit) && is_waiter() && !nicety_slot->ended;
+}
+
+static int look_polled(const struct look *look, const struct timespec *limit) {
+    REAL(ppoll);
+    return real(look->polled, look->count, limit, look->mask);
+}
+
 static int poll_for(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask) {
     REAL(ppoll);
     static const struct timespec now = {0, 0};
     int found = real(files, count, &now, mask);
     if (found || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
         return found;
+    if (waits_in_parts(limit))
+        return wait_in_parts(&(struct look){.look = look_polled, .polled = files, .count = count, .mask = mask},
+                             span_ps(limit));
     WAITED(real(files, count, limit, mask), limit ? span_ps(limit) : 0);
 }
 
@@ -198,14 +244,35 @@ EXPORT int poll(struct pollfd *files, nfds_t count, int ms) {
     return poll_for(files, count, ms < 0 ? NULL : &limit, NULL);
 }
 
+/* The sets are what is found, unless that is nothing. */
+static int look_selected(const struct look *look, const struct timespec *limit) {
+    REAL(pselect);
+    fd_set found[3], *of[3];
+    for (int i = 0; i < 3; i++) {
+        of[i] = look->sets[i] ? &found[i] : NULL;
+        if (of[i])
+            found[i] = *look->sets[i];
+    }
+    int count = real((int)look->count, of[0], of[1], of[2], limit, look->mask);
+    for (int i = 0; count > 0 && i < 3; i++)
+        if (of[i])
+            *look->sets[i] = found[i];
+    return count;
+}
+
 EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
                    const struct timespec *restrict limit, const sigset_t *restrict mask) {
     REAL(pselect);
     if (limit && limit->tv_sec == 0 && limit->tv_nsec == 0)
         return real(count, in, out, other, limit, mask);
-    if (count == 0 && limit && is_valid(limit) && is_waiter()) {
-        nicety_sleep_ps(span_ps(limit));
-        return 0;
+    if (waits_in_parts(limit) && count <= FD_SETSIZE) {
+        struct look look = {
+                            .look = look_selected, .count = (nfds_t)count, .mask = mask, .sets = {in, out, other}};
+        int found = wait_in_parts(&look, span_ps(limit));
+        for (int i = 0; !found && i < 3; i++)
+            if (look.sets[i])
+                FD_ZERO(look.sets[i]);
+        return found;
     }
     WAITED(real(count, in, out, other, limit, mask), limit ? span_ps(limit) : 0);
 }
@@ -218,12 +285,23 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
     return pselect(count, in, out, other, &span, NULL);
 }
 
+static int look_at_events(const struct look *look, const struct timespec *limit) {
+    REAL(epoll_wait);
+    /* What is shorter than its unit is looked for once. */
+    return real(look->file, look->events, (int)look->count, (int)(limit->tv_nsec / 1000000));
+}
+
 EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
     REAL(epoll_wait);
     int found = real(file, events, most, 0);
     if (found || ms == 0)
         return found;
-    WAITED(real(file, events, most, ms), ms > 0 ? (uint64_t)ms * 1000000 * PS_PER_NS : 0);
+    struct timespec limit = spec(ms > 0 ? (uint64_t)ms * 1000000 : 0);
+    if (waits_in_parts(ms > 0 ? &limit : NULL))
+        return wait_in_parts(
+            &(struct look){.look = look_at_events, .events = events, .file = file, .count = (nfds_t)most},
+            span_ps(&limit));
+    WAITED(real(file, events, most, ms), ms > 0 ? span_ps(&limit) : 0);
 }
 
 /* Whether a read of this file may have to wait. A launcher is spoken to by sockets and pipes. */

@@ -13,6 +13,7 @@
 //! - `spent.rs`: what processes spend their time with;
 //! - `turns.rs`: which of them runs, and when time goes on;
 //! - `rank`: the calls of a process, carried out by a host and its card;
+//! - `notes.rs`: what cards tell of messages, in the words of their processes;
 //! - `completions.rs`: what has ended for a process;
 //! - `rma`: its registered memory, and its accesses to that of others;
 //! - `portals`: those of them that are of Portals 4;
@@ -32,6 +33,8 @@ mod installed;
 mod launch;
 #[cfg(target_os = "linux")]
 mod memory;
+#[cfg(target_os = "linux")]
+mod notes;
 #[cfg(target_os = "linux")]
 mod pages;
 #[cfg(target_os = "linux")]

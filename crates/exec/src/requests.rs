@@ -307,7 +307,7 @@ pub fn run(
     if outcome.is_err() || status != Ok(0) {
         Processes::clean(&turns.pages);
     }
-    let run = outcome.map_err(|error| turns.explain(error))?;
+    let run = outcome.map_err(|error| crate::notes::explained(turns.explain(error), places))?;
     if let Some(aborted) = turns.aborted() {
         return Err(aborted);
     }

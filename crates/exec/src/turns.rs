@@ -80,6 +80,8 @@ pub(crate) struct Turns {
     patience: u64,
     /// Whether all have taken part.
     is_complete: Cell<bool>,
+    /// Whether a process was found dead.
+    has_died: Cell<bool>,
     interrupt: Option<Arc<AtomicBool>>,
 }
 
@@ -103,6 +105,7 @@ impl Turns {
             in_vain: Cell::new(0),
             patience,
             is_complete: Cell::new(false),
+            has_died: Cell::new(false),
             interrupt,
         }
     }
@@ -354,7 +357,14 @@ impl Turns {
         )))
     }
 
+    /// The rank of a process that failed and exited, of those that have not closed the network: a launcher ends the others.
+    fn failed(&self) -> Option<u32> {
+        let failed = |&rank: &u32| matches!(self.pages.end_of(rank), Some(End::Exit(1..)));
+        (0..self.pages.ranks()).find(failed)
+    }
+
     fn died(&self, rank: u32) -> Error {
+        self.has_died.set(true);
         let how = match (self.pages.end_of(rank), self.processes.signal_of(rank, &self.pages)) {
             (Some(End::Exit(status)), _) => format!(" with status {status}"),
             (_, Some(signal)) => format!(", by signal {signal}{},", name_of(signal)),
@@ -370,6 +380,9 @@ impl Turns {
     pub(crate) fn explain(&self, error: Error) -> Error {
         if let (Some(aborted), false) = (self.aborted(), error == Error::Interrupted) {
             return aborted;
+        }
+        if let (Some(rank), true) = (self.failed(), self.has_died.get()) {
+            return self.died(rank);
         }
         let missing: Vec<u32> =
             (0..self.pages.ranks()).filter(|&rank| self.pages.process(rank).is_none()).collect();

@@ -15,16 +15,17 @@ use crate::spent::{Part, Spent};
 use crate::turns::{Next, Turns};
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
+pub(crate) use receives::tags;
 use receives::whose;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Bits of a message's tag beside those of its program and its processes. The first bytes are for the receiver's completion.
-const HAS_DATA: u64 = 1 << TAG_BITS;
-const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
+pub(crate) const HAS_DATA: u64 = 1 << TAG_BITS;
+pub(crate) const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
 /// Bytes of that.
-const DATA_BYTES: u64 = 4;
+pub(crate) const DATA_BYTES: u64 = 4;
 /// Polls that cost what they cost; after so many in vain, the next one returns when something comes.
 const POLLS: u32 = 16;
 
@@ -51,6 +52,8 @@ pub(crate) struct Program {
     ended: Rc<Completions>,
     /// Messages that a peek has claimed, by its context.
     claimed: RefCell<BTreeMap<u64, (Received, Buffer)>>,
+    /// Sends that have not ended, by number.
+    sending: RefCell<BTreeMap<u64, Send>>,
     /// Receives that wait, by number.
     posted: RefCell<BTreeMap<u64, Posted>>,
     numbers: Cell<u64>,
@@ -123,6 +126,7 @@ impl Program {
             tasks: Tasks::new(host),
             free: RefCell::default(),
             claimed: RefCell::default(),
+            sending: RefCell::default(),
             posted: RefCell::default(),
             numbers: Cell::new(0),
             counts: RefCell::default(),
@@ -375,6 +379,18 @@ impl Program {
         if let Some(Posted { receive, .. }) = posted.values().next() {
             text += &format!("{} bytes from {}", receive.bytes, whose(receive));
         }
+        let sending = self.sending.borrow();
+        if let Some(send) = sending.values().next() {
+            text += match sending.len() {
+                1 => "; a send has not ended, of ".to_owned(),
+                several => format!("; {several} sends have not ended, first that of "),
+            }
+            .as_str();
+            text += &format!("{} bytes to rank {}", send.bytes, send.to);
+            if send.flags & flag::UNTAGGED == 0 {
+                text += &format!(", {}", tags(send.tag, 0));
+            }
+        }
         text
     }
 
@@ -467,9 +483,12 @@ impl Program {
             counts.bytes += send.bytes;
         }
         let op = self.ended.logged(|log| log.sends((self.rank, to), tag, bytes.len() as u64));
+        let number = self.numbers.replace(self.numbers.get() + 1);
+        self.sending.borrow_mut().insert(number, send);
         let own = self.clone();
         self.start(|host| async move {
             host.send(&part, own.places.host(to), tag).await?;
+            own.sending.borrow_mut().remove(&number);
             own.give_back(buffer);
             own.ended.count(Kind::Send, true);
             if send.flags & flag::COMPLETION != 0 && send.flags & flag::INJECT == 0 {

@@ -287,7 +287,7 @@ pub(super) fn whose(receive: &Receive) -> String {
 
 /// Tags of a process. In those of both MPIs the program's own are the low 31 bits, and the communicator is among the others, of which those of
 /// their protocols are ignored.
-fn tags(tag: u64, ignore: u64) -> String {
+pub(crate) fn tags(tag: u64, ignore: u64) -> String {
     const LOW: u64 = (1 << 31) - 1;
     let high = tag & !ignore & !LOW;
     let low = match ignore & LOW {
@@ -295,5 +295,9 @@ fn tags(tag: u64, ignore: u64) -> String {
         LOW => "any tag".to_owned(),
         _ => return Tags { bits: tag, ignore }.what(),
     };
-    if high == 0 { low } else { format!("{low} with the bits {high:#x} (for MPI, a communicator)") }
+    if high == 0 {
+        low
+    } else {
+        format!("{low} with the bits {high:#x} (for MPI, a communicator or its protocol)")
+    }
 }

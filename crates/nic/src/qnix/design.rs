@@ -12,7 +12,7 @@ use crate::qnix::{
 };
 use crate::sections::NodeSpec;
 use nicety_host::{Allocation, Kernel, KernelCounters};
-use nicety_kernel::describe;
+use nicety_kernel::{Pool, describe};
 use nicety_spec::Reader;
 use nicety_types::{NodeId, Stage};
 use std::cell::{OnceCell, RefCell};
@@ -53,6 +53,8 @@ pub struct Node {
     processes: RefCell<BTreeMap<u32, Rc<Process>>>,
     /// The interface of the process that owns `send` and `recv`.
     own: u32,
+    /// Messages of `send` are posted in the order in which they are sent, however long it takes to copy or register each.
+    turn: Pool,
     /// The library that matches these, where the card does not.
     library: OnceCell<Rc<Messenger>>,
 }
@@ -63,7 +65,8 @@ impl Node {
         let process = Rc::new(Process::new(&card, OWN_PROCESS));
         let own = process.set_up(card.spec().limits.pool)?;
         let processes = RefCell::new(BTreeMap::from([(OWN_PROCESS, process)]));
-        Ok(Node { card, processes, own, library: OnceCell::new() })
+        let turn = Pool::new(&card.sim, 1);
+        Ok(Node { card, processes, own, turn, library: OnceCell::new() })
     }
 
     /// The card.
@@ -241,7 +244,10 @@ impl design::Card for Node {
                 return library.send(caller, message).await;
             }
             let start = caller.sim.now();
-            let posted = self.post_send(caller, message, How::Auto).await?;
+            let turn = self.turn.acquire().await;
+            let posted = self.post_send(caller, message, How::Auto).await;
+            drop(turn);
+            let posted = posted?;
             self.sent(caller, posted).await?;
             caller.called("send", start);
             Ok(())

@@ -39,7 +39,7 @@ use crate::messages::{Arrival, LARGEST_TAG, Wanted, check_tag};
 use crate::parts::{Early, Matching};
 use crate::programs::RefusedCommand;
 use leases::{Lease, Leases};
-use nicety_kernel::{Credits, Signal};
+use nicety_kernel::{Credits, Pool, Signal};
 use nicety_types::{NodeId, Path, Stage};
 use receive::finish;
 use std::cell::{Cell, RefCell};
@@ -126,6 +126,8 @@ impl Announced {
 /// Another host, or this one.
 struct Peer {
     credits: Credits,
+    /// Messages leave in the order in which they are sent, whatever each has to do before.
+    turn: Pool,
     /// Messages to it whose credits have not come back.
     out: Cell<u64>,
     /// Messages of it that no receive has taken.
@@ -191,7 +193,8 @@ impl Messenger {
     fn peer(&self, rank: u32) -> Rc<Peer> {
         let new = || {
             let (credits, zero) = (Credits::new(&self.card.sim, self.window), || Cell::new(0));
-            Rc::new(Peer { credits, out: zero(), held: zero(), owed: zero(), credited: RefCell::default() })
+            let (turn, credited) = (Pool::new(&self.card.sim, 1), RefCell::default());
+            Rc::new(Peer { credits, turn, out: zero(), held: zero(), owed: zero(), credited })
         };
         self.peers.borrow_mut().entry(rank).or_insert_with(new).clone()
     }

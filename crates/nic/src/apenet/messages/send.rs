@@ -4,7 +4,7 @@ use crate::apenet::messages::{Announced, BYTES, COPIES, EAGER, Messenger, RTS, d
 use crate::apenet::{ApenetError, stages};
 use crate::design::CardError;
 use crate::messages::Outgoing;
-use nicety_kernel::{Either, Signal, describe, race};
+use nicety_kernel::{Either, Permit, Signal, describe, race};
 use nicety_types::Path;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,8 +38,10 @@ impl Messenger {
         let (end, signal) = (ended.clone(), done.clone());
         self.card.sim.spawn(async move {
             let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
+            let turn = peer.turn.acquire().await;
+            its.advance(stages::WINDOW_QUEUED, own.card.sim.now());
             let sent = if long && message.bytes > 0 {
-                own.send_long(message, &mut its).await
+                own.send_long(message, turn, &mut its).await
             } else {
                 own.send_eager(message, &mut its).await
             };
@@ -71,7 +73,8 @@ impl Messenger {
         self.put(to, local, 0, bytes, EAGER | tag, path).await
     }
 
-    async fn send_long(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+    /// Sends its RTS in its turn.
+    async fn send_long(&self, message: Outgoing, turn: Permit, path: &mut Path) -> Result<(), CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         let lease = self.leases.lease(address, bytes, path).await?;
         let id = self.number();
@@ -81,6 +84,7 @@ impl Messenger {
         // The card takes no message with more than 32 bits of bytes.
         let told = tag >> 32 << 32 | bytes;
         self.put(to, 0, told, 0, data(RTS, id, tag as u32), path).await?;
+        drop(turn);
         self.until(|| announced.cts.borrow().is_some()).await?;
         let (remote, length, its) = announced.cts.take().expect("just seen");
         path.follow(&its);

@@ -1,0 +1,117 @@
+//! What cards tell of messages, in the words of their processes: a card's tags have more bits than a program's, and its messages more bytes.
+
+use crate::places::Places;
+use crate::rank::{DATA_BYTES, HAS_DATA, UNTAGGED, tags};
+use nicety::Error;
+
+const BYTES: &str = " bytes from rank ";
+const TAG: &str = ", tag ";
+
+/// An error of a run, in the words of its processes.
+pub(crate) fn explained(error: Error, places: Places) -> Error {
+    match error {
+        Error::Deadlock(text) => Error::Deadlock(readable(&text, places)),
+        Error::Program(text) => Error::Program(readable(&text, places)),
+        Error::Undelivered(text) => Error::Undelivered(readable(&text, places)),
+        other => other,
+    }
+}
+
+/// Has messages in a text named as the program does, where they are as the card has them: `104 bytes from rank 0, tag 2305843009213694012`.
+pub(crate) fn readable(text: &str, places: Places) -> String {
+    text.split('\n').map(|line| readable_line(line, places)).collect::<Vec<_>>().join("\n")
+}
+
+fn readable_line(line: &str, places: Places) -> String {
+    let is_note = line.starts_with("  note: ");
+    let Some((at, host, tag, end)) = message(line) else { return line.to_owned() };
+    let kind = tag & (HAS_DATA | UNTAGGED);
+    if !is_note && kind == 0 {
+        return line.to_owned();
+    }
+    let digits = line[..at].len() - line[..at].trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
+    let Ok(bytes) = line[at - digits..at].parse::<u64>() else { return line.to_owned() };
+    let head = if tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
+    let tag_text = match tag & UNTAGGED {
+        0 => format!(", {}", tags(places.own(tag), 0)),
+        _ => ", without a tag".to_owned(),
+    };
+    let mut before = line[..at - digits].to_owned();
+    if places.are_shared() && is_note {
+        before = before.replacen("at rank ", "at host ", 1);
+    }
+    let (bytes, rank) = (bytes.saturating_sub(head), places.source(host, tag));
+    format!("{before}{bytes}{BYTES}{rank}{tag_text}{}", &line[end..])
+}
+
+/// Where the bytes of a message are named, its host, its tag, and where that ends.
+fn message(line: &str) -> Option<(usize, u32, u64, usize)> {
+    let at = line.find(BYTES)?;
+    let (host, rest) = number(&line[at + BYTES.len()..])?;
+    let (tag, after) = number(rest.strip_prefix(TAG)?)?;
+    Some((at, u32::try_from(host).ok()?, tag, line.len() - after.len()))
+}
+
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_named_as_their_program_does() {
+        let one = Places::new(4, 1).unwrap();
+        for (card, program) in [
+            // Tag 60, with four bytes of data.
+            (
+                "  note: at rank 1, 1 message is there: one of 104 bytes from rank 0, tag 2305843009213694012",
+                "  note: at rank 1, 1 message is there: one of 100 bytes from rank 0, tag 60",
+            ),
+            // Communicator 1, of MPICH.
+            (
+                "  note: one of 8 bytes from rank 2, tag 68719476741, and more",
+                "  note: one of 8 bytes from rank 2, tag 5 with the bits 0x1000000000 (for MPI, a communicator or its protocol), and more",
+            ),
+            (
+                "  note: one of 12 bytes from rank 2, tag 6917529027641081856",
+                "  note: one of 8 bytes from rank 2, without a tag",
+            ),
+            (
+                "a message of 12 bytes from rank 2, tag 2305843009213693953, came",
+                "a message of 8 bytes from rank 2, tag 1, came",
+            ),
+            (
+                "  waits for a receive of 4 bytes from rank 3, tag 7",
+                "  waits for a receive of 4 bytes from rank 3, tag 7",
+            ),
+            ("  note: bytes from rank x, tag 7", "  note: bytes from rank x, tag 7"),
+            (
+                "  note: one of 8 bytes from rank 99999999999, tag 7",
+                "  note: one of 8 bytes from rank 99999999999, tag 7",
+            ),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(readable(card, one), program);
+            assert_eq!(readable(&format!("{card}\n{card}"), one), format!("{program}\n{program}"));
+        }
+    }
+
+    #[test]
+    fn processes_of_a_host_are_named_by_their_ranks() {
+        let places = Places::new(4, 2).unwrap();
+        // From rank 3, the second of host 1, to rank 0.
+        let tag = places.between(3, 0, 9);
+        let text = format!("  note: at rank 0, one of 8 bytes from rank 1, tag {tag}");
+        assert_eq!(readable(&text, places), "  note: at host 0, one of 8 bytes from rank 3, tag 9");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_odd(text in "(  note: )?.{0,20}[0-9]{0,25} bytes from rank [0-9]{0,12}(, tag [0-9]{0,22})?.{0,9}") {
+            let _ = readable(&text, Places::new(8, 3).unwrap());
+        }
+    }
+}
