@@ -140,7 +140,7 @@ def test_ports_in_words_and_pictures(nicety: Callable, tmp_path: Path) -> None:
     legend = figure.axes[2].get_legend()
     assert legend is not None
     assert [text.get_text().split("\n") for text in legend.get_texts()] == [
-        ["passed on", "port 0: 100.0%", "port 1: 0.0%", "all ports: 66.7%"],
+        ["passed", "port 0: 100.0%", "port 1: 0.0%", "all ports: 66.7%"],
         ["dropped by handlers", "port 0: 0.0%", "port 1: 100.0%", "all ports: 33.3%"],
     ]
     labels = [tick.get_text().split("\n")[0] for tick in figure.axes[2].get_yticklabels()]
