@@ -150,7 +150,7 @@ impl fmt::Display for QnixError {
             ),
             E::Message { bytes, limit } => write!(
                 f,
-                "a message of {bytes} bytes; the largest is {limit}: send it in several, or raise limits.message"
+                "a message of {bytes} bytes; the largest is {limit}: send it in several, or raise limits.message, and with it memory.size"
             ),
             E::Pages { pages, limit } => write!(
                 f,
