@@ -1,6 +1,7 @@
 /* One-sided operations of MPI in a window that MPI allocates; a process that finds a wrong value ends with 3. Words that are given: a rank to
  * leave before the end, and how. */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,8 @@ int main(int count, char **words) {
     if (count > 2 && atoi(words[1]) == rank) {
         if (!strcmp(words[2], "abort"))
             MPI_Abort(MPI_COMM_WORLD, 5);
+        if (!strcmp(words[2], "stop"))
+            raise(SIGSTOP);
         _Exit(3);
     }
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, window);

@@ -10,6 +10,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -152,6 +153,56 @@ fn commands(program: &Program<'_>, pages: &Pages, libraries: &[PathBuf]) -> Vec<
     }
 }
 
+/// The status of a process that has ended, and of whose end nobody has taken note.
+fn zombie(pid: u32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name: the state is the third field, and the status the 52nd.
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    if fields[0] != "Z" {
+        return None;
+    }
+    fields.get(52 - 3)?.parse().ok()
+}
+
+/// The status of a process of whose end its parent has taken note, where the kernel keeps it.
+fn reaped(process: &OwnedFd) -> Option<i32> {
+    /// As in linux/pidfd.h: the first version of `struct pidfd_info`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Info {
+        mask: u64,
+        cgroup: u64,
+        numbers: [u32; 11],
+        exit_code: i32,
+    }
+    /// `_IOWR(0xff, 11, struct pidfd_info)`.
+    const GET_INFO: u64 = 3 << 30 | (size_of::<Info>() as u64) << 16 | 0xff << 8 | 11;
+    const EXIT: u64 = 1 << 3;
+    let mut info = Info { mask: EXIT, ..Info::default() };
+    // SAFETY: the descriptor is open, and the structure has the length that the request says.
+    let error = unsafe { libc::ioctl(process.as_raw_fd(), GET_INFO as _, &raw mut info) };
+    (error == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
+}
+
+/// Removes the folder that an `mpiexec` of Open MPI with this number has left: `ompi.HOST.USER/pid.NUMBER`, and that around it if
+/// nothing else is in it.
+fn remove_session(mpiexec: u32) {
+    let places = ["TMPDIR", "TEMP", "TMP"].into_iter().find_map(std::env::var_os);
+    let places = places.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    // SAFETY: the call has no conditions.
+    let user = unsafe { libc::geteuid() };
+    for folder in fs::read_dir(places).into_iter().flatten().flatten() {
+        let name = folder.file_name();
+        let is_ours = name
+            .to_str()
+            .is_some_and(|name| name.starts_with("ompi.") && name.ends_with(&format!(".{user}")))
+            && folder.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+        if is_ours && fs::remove_dir_all(folder.path().join(format!("pid.{mpiexec}"))).is_ok() {
+            let _ = fs::remove_dir(folder.path());
+        }
+    }
+}
+
 /// A process, by its number; none if it has ended.
 fn open(pid: u32) -> Option<OwnedFd> {
     // SAFETY: the call takes numbers alone.
@@ -203,7 +254,8 @@ impl Processes {
         status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
-    /// The signal that ended the process of a rank, where the launcher has not taken note of its end yet.
+    /// The signal that ended the process of a rank, where the system tells: until the launcher has taken note of its end, and from
+    /// Linux 6.15 on behind that.
     pub(crate) fn signal_of(&self, rank: u32, pages: &Pages) -> Option<i32> {
         let pid = pages.process(rank)?;
         let own = self.children.borrow_mut().iter_mut().find_map(|started| {
@@ -212,11 +264,8 @@ impl Processes {
         if let Some(status) = own {
             return status.signal();
         }
-        let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // Behind the name: the state is the third field, and the status the 52nd.
-        let fields: Vec<&str> = status.rsplit(')').next()?.split_whitespace().collect();
-        let signal = fields.get(52 - 3)?.parse::<i32>().ok()? & 0x7f;
-        (fields[0] == "Z" && signal != 0).then_some(signal)
+        let status = zombie(pid).or_else(|| self.known.borrow().get(&rank).and_then(reaped))?;
+        ExitStatus::from_raw(status).signal()
     }
 
     /// How the program ended, once all that was started has: the first failure, if there is one.
@@ -244,6 +293,10 @@ impl Processes {
 
     /// Ends all that still runs.
     pub(crate) fn stop(&self, pages: &Pages) {
+        // A launcher that is to end waits for one that is stopped.
+        for rank in (0..pages.ranks()).filter(|&rank| self.is_stopped(rank, pages)) {
+            self.kill(rank, pages);
+        }
         // A launcher ends the others by itself when one has died, and Open MPI's does not bear a signal meanwhile.
         if (0..pages.ranks()).any(|rank| self.is_gone(rank, pages)) {
             self.wait(ENDS_ITSELF);
@@ -263,18 +316,27 @@ impl Processes {
             }
         }
         for rank in 0..pages.ranks() {
-            if let (Some(pid), false) = (pages.process(rank), self.is_gone(rank, pages)) {
-                // SAFETY: the call takes numbers alone; the process is of this run, and has not ended.
-                unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
-            }
+            self.kill(rank, pages);
         }
         for started in self.children.borrow_mut().iter_mut().filter(|started| started.status.is_none()) {
             let _ = started.child.wait();
         }
     }
 
-    /// Removes the shared memory that processes have left which have ended badly: MPICH makes some for each.
-    pub(crate) fn clean(pages: &Pages) {
+    /// Kills the process of a rank, if it is there.
+    fn kill(&self, rank: u32, pages: &Pages) {
+        if let (Some(pid), false) = (pages.process(rank), self.is_gone(rank, pages)) {
+            // SAFETY: the call takes numbers alone; the process is of this run, and has not ended.
+            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+        }
+    }
+
+    /// Removes what processes have left which have ended badly: shared memory, as MPICH makes some for each, and the folder of Open
+    /// MPI's launcher, which has its number.
+    pub(crate) fn clean(&self, pages: &Pages, launcher: Launcher) {
+        if launcher == Launcher::Openmpi {
+            self.children.borrow().iter().for_each(|started| remove_session(started.child.id()));
+        }
         for name in (0..pages.ranks()).flat_map(|rank| pages.shared(rank)) {
             // SAFETY: the name ends with a zero, and lives as long as the call.
             unsafe { libc::shm_unlink(name.as_ptr()) };

@@ -305,7 +305,7 @@ pub fn run(
     };
     turns.processes.stop(&turns.pages);
     if outcome.is_err() || status != Ok(0) {
-        Processes::clean(&turns.pages);
+        turns.processes.clean(&turns.pages, request.launcher);
     }
     let run = outcome.map_err(|error| crate::notes::explained(turns.explain(error), places))?;
     if let Some(aborted) = turns.aborted() {

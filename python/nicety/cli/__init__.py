@@ -1,7 +1,7 @@
 """The command line, `nicety`.
 
 Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong; 130 Ctrl-C;
-143 SIGTERM, at which a command ends as at Ctrl-C.
+143 SIGTERM and 129 SIGHUP, at which a command ends as at Ctrl-C.
 A message goes to stderr, never a traceback for a user's mistake. With `--json`, stdout carries one JSON document and
 nothing else: where a run failed before it had a document of its own, `{"error": ...}`.
 """
@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 
 INTERRUPTED = 130
-TERMINATED = 143
+_ENDED = {INTERRUPTED: "interrupted", 129: "hung up", 143: "terminated"}
+"""The statuses of commands that a signal ends, and what they say."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,8 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from nicety.cli.streams import set_up
 
         set_up()
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, _terminate)
+        for number in ("SIGTERM", "SIGHUP"):
+            # Under nohup SIGHUP is ignored, and Windows has none.
+            if (ends := getattr(signal, number, None)) and signal.getsignal(ends) is signal.SIG_DFL:
+                signal.signal(ends, _terminate)
         from nicety.cli.app import app
 
         app(args=None if arguments is None else list(arguments), prog_name="nicety")
@@ -43,13 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except OSError as error:
         status = _report(error)
-    if status in {INTERRUPTED, TERMINATED} and not silent:
-        print("nicety: interrupted" if status == INTERRUPTED else "nicety: terminated", file=sys.stderr)
+    if status in _ENDED and not silent:
+        print(f"nicety: {_ENDED[status]}", file=sys.stderr)
     return status
 
 
-def _terminate(_signal: int, _frame: object) -> None:
-    sys.exit(TERMINATED)
+def _terminate(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
 
 
 def _report(error: Exception, *, as_json: bool = False) -> int:

@@ -91,7 +91,8 @@ def _status(error: BaseException) -> int:
 def _leave(own: _native.Peers, status: int) -> tuple[int, int]:
     """Leave with a status. The first process that has left with an error, and its status; 0 of process 0 if none."""
     # All are interrupted at once, and those who wait here wait for the others to end.
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    ends = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ends}
     try:
         statuses = own.leave(status)
     finally:
