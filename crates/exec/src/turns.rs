@@ -395,13 +395,15 @@ impl Turns {
             several => format!("{several} ranks, the first of them rank {first},"),
         };
         let who = if missing.len() as u32 == self.pages.ranks() { who } else { format!("not {who}") };
-        // A launcher that refuses to start anything says so itself.
-        let failed = self.processes.ended().filter(|status| !status.success());
-        let how = failed.map_or(String::new(), |status| {
-            format!(", and ended with {status}, of which what it or its launcher printed may say why")
-        });
+        // A program that fails before, or a launcher that refuses to start anything, says so itself.
+        if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
+            return Error::Input(format!(
+                "the program ended with {status}, of which what it or its launcher printed may say why; {who} has opened an endpoint of \
+                 libfabric"
+            ));
+        }
         Error::Input(format!(
-            "the program ended without the network{how}: {who} has opened an endpoint of libfabric; it has to use MPI over \
+            "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
              libfabric, libfabric itself, or Portals 4 (nicety cc --host), and be linked dynamically, or be in Go and use go/nicety; and it has to \
              start as many processes as -n says"
         ))
