@@ -15,6 +15,7 @@ import pytest
 
 import nicety
 from nicety.apps.launchers import find_launcher
+from nicety.apps.processes import processes_text
 
 pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
@@ -363,14 +364,17 @@ def test_the_launcher_is_that_of_the_library_a_program_is_linked_with(tmp_path: 
     other.write_text("#!/bin/sh\necho 'mpiexec (OpenRTE) 4.1.4'\n")
     other.chmod(0o755)
     path = {**os.environ, "PATH": f"{other.parent}:{os.environ['PATH']}"}
-    for launcher, status in [("auto", 0), ("mpich", 0), ("openmpi", 2)]:
+    for launcher, status in [("auto", 0), ("mpich", 0), ("openmpi", 2), ("none", 2)]:
         words = ["exec", "-n", "2", "--nic", "qnix", "--launcher", launcher, "--json", "--", str(tmp_path / "ends")]
         done = subprocess.run([*NICETY, *words], env=path, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == status, done.stderr
         if status == 0:
-            assert len(json.loads(done.stdout)["ranks"]) == 2
+            made = json.loads(done.stdout)
+            assert (len(made["ranks"]), made["launcher"]) == (2, "mpich")
+            assert ", compute none, launcher mpich\n" in processes_text(made)
         else:
-            assert "is linked with MPICH; leave the option out" in done.stderr
+            assert f"nicety: --launcher {launcher}: {tmp_path / 'ends'} is linked with MPICH" in done.stderr
+            assert "leave the option out" in done.stderr
 
 
 def test_a_launcher_is_looked_for_where_the_library_really_lies(

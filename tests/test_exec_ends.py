@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import nicety
 from test_exec import HEAD, NICETY, run
 
 pytest.importorskip("mpi4py")
@@ -39,11 +41,15 @@ def nothing_is_left(tmp_path: Path) -> Iterator[None]:
     assert not [name for name in names if Path(name).exists()]
 
 
+# What ended a process, where its parent has taken note of that before.
+SIGNAL = ", by signal 11 (SIGSEGV)," if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15) else ""
+
+
 @pytest.mark.parametrize(
     ("program", "status", "told"),
     [
         # A crash, an abort, and ends without MPI_Finalize.
-        ("if rank == 1: os.kill(os.getpid(), signal.SIGSEGV)", 1, "the process of rank 1 ended"),
+        ("if rank == 1: os.kill(os.getpid(), signal.SIGSEGV)", 1, f"the process of rank 1 ended{SIGNAL}"),
         ("if rank == 1: world.Abort(7)", 1, "rank 1 called MPI_Abort with code 7, which ends all processes"),
         ("world.Abort(0)", 1, "called MPI_Abort with code 0"),
         ("if rank == 1: os._exit(3)", 1, "rank 1 ended with status 3 before it had closed the network"),
@@ -126,7 +132,15 @@ def test_files_that_are_no_programs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("no program\n")
     (tmp_path / "script").write_text("#!/nowhere/python\n")
     (tmp_path / "script").chmod(0o755)
-    for name, told in (("data", "no such program"), ("script", "script")):
+    (tmp_path / "mine.py").write_text("")
+    (tmp_path / "folder").mkdir()
+    for name, told in (
+        ("data", "./data: it is a file that may not be executed; chmod +x ./data\n"),
+        ("mine.py", "chmod +x ./mine.py, or run it by Python, as python ./mine.py"),
+        ("folder", "it is a folder; name a program in it"),
+        ("gone", "no such program"),
+        ("script", "script"),
+    ):
         command = [*NICETY, "exec", "--nic", "spin-discrete", "--launcher", "none", "--", f"./{name}"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2, done.stderr
@@ -134,7 +148,64 @@ def test_files_that_are_no_programs_are_refused(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_of_the_path_is_no_file_here(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("#!/bin/sh\n")
+    command = [*NICETY, "exec", "--nic", "spin-discrete", "--", "mine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "mine: there is no such program on the path; for the file here write ./mine" in done.stderr
+
+
+def test_a_launcher_is_no_program(tmp_path: Path) -> None:
+    (tmp_path / "orterun").write_text("#!/bin/sh\nsleep 60\n")
+    (tmp_path / "orterun").chmod(0o755)
+    (tmp_path / "mine").symlink_to("orterun")
+    (tmp_path / "mpiexec.hydra").symlink_to("orterun")
+    for name in ("orterun", "mine", "mpiexec.hydra"):
+        command = [*NICETY, "exec", "-n", "3", "--nic", "spin-discrete", "--", f"./{name}", "-n", "3", "./program"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2
+        assert f"./{name}: it starts the processes of another program, which nicety exec does" in done.stderr
+
+
+def test_options_are_named_as_they_are_written(tmp_path: Path) -> None:
+    for options, told in (
+        (["--clock-cost", "3"], '--clock-cost "3": a time needs a unit'),
+        (["--poll-cost", "0ns"], "--poll-cost: a look takes time"),
+        (["--compute", "x"], '--compute "x": it is none, measured, or a factor'),
+        (["--goal", "gone/x.goal"], "--goal gone/x.goal: there is no folder gone"),
+        (["--ranks-per-node", "3"], "--ranks-per-node 3: the program has 1 processes"),
+        (["--launcher", "x"], "--launcher is auto, mpich, openmpi or none, not x"),
+        (["-n", "2000"], "--ranks is a whole number from 1 to 1024, not 2000"),
+    ):
+        command = [*NICETY, "exec", "--nic", "spin-discrete", *options, "--", "true"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr.split(told)[0]) == (2, "nicety: "), done.stderr
+    with pytest.raises(nicety.InputError, match=r'^clock_cost "3": a time needs a unit'):
+        nicety.run_processes(["true"], nic="spin-discrete", clock_cost="3")
+
+
+def test_a_program_that_fails_before_the_network_is_told_of_first(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("raise SystemError('of the program')\n")
+    command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", "--", sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith(
+        "nicety: the program ended with exit status: 1, of which what it or its launcher printed may"
+    )
+    assert told.endswith("; no process of it has opened an endpoint of libfabric")
+
+
+def test_a_message_that_is_too_long_for_the_card_is_told(tmp_path: Path) -> None:
+    program = "ball = numpy.zeros(3 << 20, dtype='b')\nworld.Send(ball, 1) if rank == 0 else world.Recv(ball, 0)\n"
+    status, _, err = run(tmp_path, program, nic="qnix")
+    assert status == 2
+    told = "a message of 3145732 bytes; the largest is 2097152: send it in several, or raise limits.message"
+    assert re.search(rf"rank [01]: {told}", err), err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     places = tmp_path / "temporary"
     places.mkdir()
@@ -154,6 +225,6 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         finally:
             running.kill()
     assert were_there
-    assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[signal.Signals(number)], err
+    assert running.returncode == 128 + number, err
     assert not left_over(tmp_path)
     assert not list(places.iterdir())

@@ -43,6 +43,24 @@ if MPICC and sys.platform == "linux":
         # No sleep of the launcher's counts: a millisecond each.
         assert all(rank["sleeping_ns"] == 0 for rank in json.loads(runs[0][1])["ranks"])
 
+    def test_a_stopped_process_leaves_nothing(windows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        places = tmp_path / "temporary"
+        places.mkdir()
+        monkeypatch.setenv("TMPDIR", str(places))
+        status, _, err = run(windows, "1", "stop")
+        assert status == 1
+        assert "the process of rank 1 has been stopped for 5 s" in err
+        assert not list(places.iterdir())
+
+    def test_its_programs_have_its_launcher(windows: Path) -> None:
+        _, out, _ = run(windows)
+        assert json.loads(out)["launcher"] == "openmpi"
+        for launcher in ("none", "mpich"):
+            command = [*NICETY, "exec", "--nic", "spin-discrete", "--launcher", launcher, "--", str(windows)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 2
+            assert f"--launcher {launcher}: {windows} is linked with Open MPI" in done.stderr
+
     def test_who_ends_all_is_named(windows: Path) -> None:
         for how, told in [
             ("abort", "rank 1 called MPI_Abort with code 5, which ends all processes"),

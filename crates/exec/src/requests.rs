@@ -122,6 +122,8 @@ pub struct Report {
     pub manifest: Manifest,
     /// What the time of a process's CPU cost.
     pub compute: String,
+    /// What started the processes.
+    pub launcher: Launcher,
     /// How many processes were on each host.
     pub ranks_per_node: u32,
     /// The status that the program, or what started it, ended with: of several the first that is not 0.
@@ -329,6 +331,7 @@ pub fn run(
         nic: nic.clone(),
         manifest,
         compute: request.compute.clone(),
+        launcher: request.launcher,
         ranks_per_node: request.ranks_per_node,
         status,
         max_finish_ns: finish_ps(counts.iter().map(|own| own.finish).max().unwrap_or_default()),

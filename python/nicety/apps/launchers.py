@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from os import fspath
 from pathlib import Path
 from typing import Literal, get_args
@@ -17,6 +18,21 @@ Launcher = Literal["auto", "mpich", "openmpi", "none"]
 LAUNCHERS: tuple[str, ...] = get_args(Launcher)
 
 _NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
+_LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "prun", "srun", "aprun", "jsrun"}
+"""Programs that start processes of others, up to the first dot of their names: mpiexec.hydra is one."""
+
+
+def refuse_launcher(words: Sequence[str], program: Path) -> None:
+    """Refuse a launcher in place of the program: none of the processes that it starts would have a host.
+
+    Raises:
+        InputError: the program is one, by its name or by that of the file where its links lead.
+    """
+    if any(name.split(".")[0] in _LAUNCHERS for name in (program.name, program.resolve().name)):
+        raise InputError(
+            f"{words[0]}: it starts the processes of another program, which nicety exec does; name that program, with "
+            "the number of its processes, as in nicety exec -n 2 -- ./program, and what starts them by --launcher"
+        )
 
 
 def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
@@ -25,9 +41,14 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     Raises:
         InputError: there is no such launcher, or the program is linked with another MPI.
     """
-    if launcher == "none":
-        return "none", ""
     linked, library = _linked(program)
+    if launcher == "none":
+        if linked is not None:
+            raise InputError(
+                f"launcher none: {program} is linked with {_NAMES[linked]}, which uses the network only where its "
+                "launcher has started it; leave the option out"
+            )
+        return "none", ""
     wanted = linked if launcher == "auto" else launcher
     if linked is not None and linked != wanted:
         raise InputError(f"launcher {launcher}: {program} is linked with {_NAMES[linked]}; leave the option out")
@@ -43,15 +64,14 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
         if kind is not None and wanted in (None, kind):
             # Open MPI takes the prefix of its libraries from this path, and /bin may be a link to /usr/bin.
             return kind, fspath(place.parent.resolve() / place.name)
-    if launcher == "auto" and ranks == 1:
+    if wanted is None and ranks == 1:
         return "none", ""
     of = "" if wanted is None else f" of {_NAMES[wanted]}"
     why = f", which {program} is linked with" if launcher == "auto" and wanted is not None else ""
-    raise InputError(
-        f"there is no mpiexec{of}{why}, beside {program} or on the path; "
-        f"{'install it' if wanted == 'openmpi' else 'pip install mpich'}, or start the processes without one by "
-        "--launcher none"
-    )
+    install = "install it" if wanted == "openmpi" else "pip install mpich"
+    # Processes of an MPI do not find each other without it.
+    other = ", or start the processes one by one, with none as the launcher" if linked is None else ""
+    raise InputError(f"there is no mpiexec{of}{why}, beside {program} or on the path; {install}{other}")
 
 
 def _linked(program: Path) -> tuple[str | None, Path | None]:

@@ -151,7 +151,8 @@ def offload_comparison_text(report: OffloadReport) -> str:
     """Both runs, aligned."""
     run = report["offload"]
     of = f"{run['nic']}, topology {run['manifest']['topology']}, seed {run['manifest']['seed']}"
-    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {run['compute']}\n\n"
+    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {run['compute']}"
+    head += f", launcher {run['launcher']}\n\n"
     above = ["", "without", "offload", "", "without", "offload", "without", "offload", "", ""]
     titles = ["Rank", *["finish (µs)"] * 2, "speed-up", *["sent"] * 2, *["bytes"] * 2, "offloaded", "left to MPI"]
     rows = [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 import struct
 import sys
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Unpack, cast
 
 from nicety import _native
-from nicety.apps.launchers import LAUNCHERS, Launcher, find_launcher
+from nicety.apps.launchers import LAUNCHERS, Launcher, find_launcher, refuse_launcher
 from nicety.bench.measured import Scale
 from nicety.build.compiler import compile_handlers, library_source
 from nicety.build.hosts import libraries_folder
@@ -119,7 +121,8 @@ def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
     of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
     if report["ranks_per_node"] > 1:
         of += f", {report['ranks_per_node']} ranks a node"
-    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {report['compute']}\n\n"
+    head = f"# nicety exec v{report['version']}\n# {' '.join(report['program'])}: {of}, compute {report['compute']}"
+    head += f", launcher {report['launcher']}\n\n"
     titles = ["Rank", "finish (µs)", "sent", "bytes", "received", "calls"]
     if "offload" in report:
         titles += ["offloaded", "left to MPI"]
@@ -185,14 +188,28 @@ def _program(words: Sequence[str]) -> Path:
         raise InputError("no program; name one behind --, as in nicety exec -n 2 --nic spin-discrete -- ./program")
     found = shutil.which(words[0])
     if found is None:
-        raise InputError(f"{words[0]}: no such program; name a file that can be executed, or one on the path")
+        raise InputError(f"{words[0]}: {_unusable(words[0])}")
     path = Path(found).absolute()
+    refuse_launcher(words, path)
     try:
         with path.open("rb") as file:
             _check_format(path, file)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     return path
+
+
+def _unusable(name: str) -> str:
+    """Why a name is none of a program."""
+    path = Path(name)
+    if path.is_file() and os.sep not in name:
+        return f"there is no such program on the path; for the file here write ./{name}"
+    if path.is_file():
+        python = f", or run it by Python, as python {shlex.quote(name)}" if path.suffix == ".py" else ""
+        return f"it is a file that may not be executed; chmod +x {shlex.quote(name)}{python}"
+    if path.is_dir() and os.sep in name:
+        return "it is a folder; name a program in it"
+    return "no such program; name a file that can be executed, or one on the path"
 
 
 _MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}

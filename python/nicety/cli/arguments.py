@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -189,6 +190,18 @@ def command(
     about = requests[0].__doc__ or "" if text is None else text
     about = about.partition("\n    Attributes:")[0]
     group.command(name, help=inspect.cleandoc(about))(run)
+
+
+@contextmanager
+def named_as_options(names: Iterable[str]) -> Iterator[None]:
+    """Has errors that begin with one of these parameters begin with its option."""
+    try:
+        yield
+    except InputError as error:
+        name = re.match(r"\w*", str(error))[0]  # type: ignore[index]  # matches everything
+        if name not in names:
+            raise
+        raise InputError(f"--{name.replace('_', '-')}{str(error)[len(name) :]}") from error
 
 
 @contextmanager

@@ -2627,6 +2627,7 @@ class ExecReport(TypedDict):
         nic: The card of all hosts.
         manifest: What reproduces the run.
         compute: What the time of a process's CPU cost.
+        launcher: What started the processes.
         ranks_per_node: How many processes were on each host.
         status: The status that the program, or what started it, ended with: of several the first that is not 0.
         ranks: The processes, by rank.
@@ -2640,12 +2641,17 @@ class ExecReport(TypedDict):
     nic: str
     manifest: ScheduleManifest
     compute: str
+    launcher: Launcher
     ranks_per_node: int
     status: int
     ranks: list[ExecRank]
     max_finish_ns: float
     goal: NotRequired[ExecGoal]
     offload: NotRequired[list[ExecOffloaded]]
+
+
+Launcher = Literal["mpich", "openmpi", "none"]
+"""How the processes of a program are started."""
 
 
 class ExecOptions(NetworkOptions, total=False):
@@ -2673,7 +2679,3 @@ class ExecOptions(NetworkOptions, total=False):
     patience: Annotated[int | None, Option(default=100000, least=1)]
     poll_cost: Annotated[str | None, Option(default="25ns", metavar="TIME")]
     ranks_per_node: Annotated[int | None, Option(default=1, least=1, most=8, metavar="K")]
-
-
-Launcher = Literal["mpich", "openmpi", "none"]
-"""How the processes of a program are started."""

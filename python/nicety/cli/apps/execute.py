@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from nicety.cli.arguments import command
+from nicety.cli.arguments import command, named_as_options
 from nicety.cli.options import Arrow, Csv, Json, TraceScale
+from nicety.shared.options import arguments_of
 from nicety.shared.types import ExecOptions
 
 if TYPE_CHECKING:
@@ -42,20 +43,26 @@ def _exec(
     **given: Any,
 ) -> None:
     """Run a real program, such as an MPI program, on simulated hosts: each of its processes is one."""
-    from nicety.apps.launchers import Launcher
+    from nicety.apps.launchers import LAUNCHERS, Launcher
     from nicety.apps.processes import processes_table, processes_text, run_processes
     from nicety.cli.files import Files
     from nicety.cli.output import note, print_json, recording_notes
+    from nicety.errors import InputError
+    from nicety.shared.checks import one_of
     from nicety.shared.files import write_whole
     from nicety.show.tables import csv_text, write_arrow
 
     files = Files(csv=csv, arrow=arrow, trace=trace, trace_scale=trace_scale)
     files.check()
     sys.stdout.flush()
+    if launcher not in LAUNCHERS:
+        raise InputError(f"--launcher is {one_of(LAUNCHERS)}, not {launcher}")
+    options = {"ranks", "launcher", *arguments_of(ExecOptions)}
     if compare_offload:
-        _compare(program, ranks, launcher, files, as_json=as_json, **given)
+        with named_as_options(options):
+            _compare(program, ranks, launcher, files, as_json=as_json, **given)
         return
-    with recording_notes():
+    with recording_notes(), named_as_options(options):
         report = run_processes(
             program,
             launcher=cast(Launcher, launcher),
