@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn an_error_says_where_it_is() {
-        let bytes: Vec<u8> = (0..9000u32).map(|at| (at * at >> 5) as u8).collect();
+        let bytes: Vec<u8> = (0..9000u32).map(|at| ((at * at) >> 5) as u8).collect();
         let packed =
             [("gzip", zipped(&bytes)), ("zstd", compress_to_vec(&bytes[..], CompressionLevel::Fastest))];
         for (format, whole) in packed {
