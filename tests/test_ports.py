@@ -11,7 +11,7 @@ import pytest
 import nicety as package
 from nicety.bench.line_rate import line_rate_figure, line_rate_text
 from nicety.shared.types import LineRateRow, PortFigures
-from test_traffic import COUNTS, FAST, SLOW, frame, pcap, write
+from test_traffic import BYTES, COUNTS, FAST, SLOW, frame, pcap, write
 
 FRAMES = """
 #include <frame.h>
@@ -105,6 +105,23 @@ def test_a_full_buffer_holds_up_all_ports(tmp_path: Path, overload: str) -> None
     shares = [port["dropped_by_overload"] / port["offered"] for port in ports]
     assert shares == (pytest.approx([0.5 - 128 / 4000] * 2, abs=0.06) if overload == "lossy" else [0, 0])
     assert (row["traffic"]["paused_ns"] > 0) is (overload == "pfc")
+
+
+def test_a_port_that_waits_does_not_change_the_mix(tmp_path: Path) -> None:
+    """One port at the wire's rate, one at a lower one: together they need the sum of what each needs by itself."""
+    source = write(tmp_path, BYTES["spin-100g"])
+    traffic = ["udp size=60:3,1514:1 packets=6k", "udp size=1500 rate=10Gbps packets=6k"]
+    apart = [package.check_line_rate(source, nics="spin-100g", traffic=alone)["rows"][0] for alone in traffic]
+    load = sum(row["loads"]["hpus"] for row in apart)
+    assert load > 2
+    for overload in ("credits", "lossy", "pfc"):
+        more = {} if overload == "credits" else {overload: True}
+        row, ports = check(source, traffic, nic="spin-100g", **more)
+        assert row["loads"]["hpus"] == pytest.approx(load, rel=0.01), overload
+        assert row["capacity_fraction"] == pytest.approx(1 / load, rel=0.03)
+        # 10 Gb/s of 1500 bytes is a packet every 1.2 us, while the other port's packets come.
+        assert ports[0]["offered"] == 6000
+        assert ports[1]["offered"] == pytest.approx(ports[0]["offered_ns"] / 1200, abs=1)
 
 
 def test_one_expression_is_for_one_port_however_many_there_are(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import nicety as package
 from nicety.bench.line_rate import line_rate_figure, line_rate_text
+from nicety.build.compiler import library_source
 from nicety.shared.types import LineRateRow, TrafficFigures
 
 # Counts frames by their destination port in the state, and drops those to port 7.
@@ -31,6 +32,27 @@ __handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void
     __asm__ volatile(".rept 997\\n nop\\n .endr\\n li a0, 0\\n ret");
 }
 """
+# Some cycles for each byte: of messages and of frames.
+BYTES = {
+    "spin-discrete": """
+#include <nicety.h>
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    const volatile uint8_t *bytes = (const uint8_t *)p.base;
+    for (ptl_size_t i = 0; i < p.length; i++)
+        (void)bytes[i];
+    return SUCCESS;
+}
+""",
+    "spin-100g": """
+#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    const volatile uint8_t *bytes = frame->data;
+    for (uint32_t i = 0; i < frame->length; i++)
+        (void)bytes[i];
+    return FRAME_DROP;
+}
+""",
+}
 # Faster matching: a packet is a message, and each of them takes a search.
 FAST = "match.first=1 ns"
 
@@ -173,6 +195,58 @@ def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(
     assert labels == [f"passed: {100 - lost:.1f}%", f"lost: packet buffer full: {lost:.1f}%"]
     (label,) = [tick.get_text() for tick in axes.get_yticklabels()]
     assert f"max {figures['latency_ns_max']:.1f} ns" in label
+
+
+def mixed(count: int, size: int, small: int, large: int) -> tuple[int, int]:
+    """How many of so many packets, of so many bytes in all, are small and large."""
+    most = (size - count * small) // (large - small)
+    assert (count - most) * small + most * large == size
+    return count - most, most
+
+
+@pytest.mark.parametrize(
+    ("nic", "sizes"), [("spin-100g", (60, 1514)), ("spin-discrete", (64, 1500)), ("pspin", (64, 1000))]
+)
+def test_loads_are_those_of_the_offered_packets_also_where_others_come_through(
+    tmp_path: Path, nic: str, sizes: tuple[int, int]
+) -> None:
+    # Of PsPIN's interface, 6 cycles a word.
+    source = library_source("pspin/sum.c") if nic == "pspin" else write(tmp_path, BYTES[nic])
+    single: dict[str, Any] = {} if nic == "spin-100g" else {"message_packets": 1}
+    alone = package.check_line_rate(source, nics=nic, packet_sizes=list(sizes), messages=500, **single)["rows"]
+    small, large = (row["handlers"][0]["time_ns_mean"] for row in alone)
+    assert large > 5 * small
+    traffic = f"udp size={sizes[0]}:3,{sizes[1]}:1 packets=6k"
+    rows = {
+        overload: package.check_line_rate(source, nics=nic, traffic=traffic, **{overload: True} if overload else {})
+        for overload in ("", "lossy", "pfc")
+    }
+    for overload, report in rows.items():
+        (row,) = report["rows"]
+        figures = row["traffic"]
+        # By hand: what the offered packets need, over what the processors have while they come.
+        few, many = mixed(figures["offered"], figures["offered_bytes"], *sizes)
+        work = few * small + many * large
+        load = work / (row["hpus"] * figures["offered_ns"])
+        assert load > 1.2
+        assert row["loads"]["hpus"] == pytest.approx(load, rel=0.01), overload
+        assert row["handler_ns"] == pytest.approx(work / figures["offered"], rel=0.01)
+        assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+        assert row["capacity_fraction"] == pytest.approx(1 / load, rel=0.03)
+        # And what those handled needed: their bytes are counted.
+        few, many = mixed(figures["handled"], figures["handled_bytes"], *sizes)
+        assert row["cycles_mean"] == pytest.approx(
+            (few * alone[0]["cycles_mean"] + many * alone[1]["cycles_mean"]) / figures["handled"], rel=0.01
+        )
+        size = figures["handled_bytes"] / figures["handled"]
+        assert row["bandwidth_bytes_per_s"] == pytest.approx(row["packets_per_s"] * size)
+        lost = overload == "lossy"
+        assert figures["loads_without_loss"] is (figures["dropped_by_overload"] > 0) is lost
+        text = line_rate_text(report).replace("\n# ", " ")
+        assert ("loads are those of all 6000 packets" in text) is lost
+        if lost:
+            # The long ones take the wire for longer, so that more places become free meanwhile.
+            assert size > 1.1 * figures["offered_bytes"] / figures["offered"]
 
 
 def test_flows_and_sizes_reach_handlers(tmp_path: Path) -> None:

@@ -31,6 +31,15 @@ impl BusSpec {
             BusSpec::Pci(pci) => pci.clock.cycles(pci.arbitration) + pci.clock.cycles(pci.programmed(bytes)),
         }
     }
+
+    /// How long a card occupies an idle bus with writing `bytes` to host memory.
+    pub fn write_time(&self, bytes: u64) -> Duration {
+        match self {
+            BusSpec::Plain(plain) => plain.gap.cover(bytes),
+            BusSpec::Pcie(pcie) => crate::pcie::write_time(pcie, bytes),
+            BusSpec::Pci(pci) => pci.clock.cycles(pci.mastered(0, bytes)),
+        }
+    }
 }
 
 /// The specification of a plain bus.
@@ -288,5 +297,16 @@ mod tests {
         let clocks = 3 + 2 * (1 + 2 + 1 + 1);
         let end = loaded(BusSpec::Pci(pci)).ps();
         assert!(end.abs_diff(pci.clock.cycles(clocks).ps() + 10_000) < 10, "{end}");
+    }
+
+    #[test]
+    fn a_write_occupies_an_idle_bus_for_its_time() {
+        let plain = PlainSpec { latency: Duration::from_ns(50), gap: Gap::new(3, 1) };
+        assert_eq!(BusSpec::Plain(plain).write_time(60).ps(), 60 * 3);
+        let pcie = PcieSpec::new(crate::pcie::Generation::Gen4, 16, Duration::from_ns(200));
+        // Two TLPs, of which the second has one byte, padded to 4.
+        let gap = pcie.gap();
+        let time = gap.cover(pcie.write_bytes(pcie.mps)) + gap.cover(pcie.write_bytes(4));
+        assert_eq!(BusSpec::Pcie(pcie).write_time(pcie.mps + 1), time);
     }
 }

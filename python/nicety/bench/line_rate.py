@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
 from nicety.bench.measured import Progress, Scale, measured
+from nicety.bench.shortfalls import shortfalls
 from nicety.bench.verdicts import (
     SENSITIVE,
     draw_fates,
@@ -36,8 +37,6 @@ from nicety.shared.types import (
     LineRateOptions,
     LineRateReport,
     LineRateRow,
-    Lock,
-    MemoryLevel,
     PortFigures,
     ProgramManifest,
     SourceManifest,
@@ -156,6 +155,7 @@ _TRAFFIC_COLUMNS = (
     "Dropped",
     "Failed",
     "Overload",
+    "No room",
     "p50",
     "p99",
     "p99.9",
@@ -203,7 +203,15 @@ def _expressions(traffic: TrafficFigures) -> list[str]:
 
 def words_of(rows: list[LineRateRow]) -> list[str]:
     """A card's figures in sentences."""
-    return [*_unused(rows), *shortfalls(rows), *headrooms(rows), *waits(rows), *foundation(rows), *rests(rows)]
+    return [
+        *_unused(rows),
+        *shortfalls(rows),
+        *headrooms(rows),
+        *_lossless(rows),
+        *waits(rows),
+        *foundation(rows),
+        *rests(rows),
+    ]
 
 
 def _unused(rows: list[LineRateRow]) -> list[str]:
@@ -213,6 +221,17 @@ def _unused(rows: list[LineRateRow]) -> list[str]:
         "verdict is that of the card without handlers."
         for row in rows
         if not row["handlers"]
+    ]
+
+
+def _lossless(rows: list[LineRateRow]) -> list[str]:
+    """In words, where loads were measured once more: the packets that came through are not those that were offered."""
+    return [
+        f"{named(row)}: loads are those of all {row['traffic']['offered']} packets, and not of the "
+        f"{row['traffic']['handled']} that came through, which may be a different mix: they were measured in a second "
+        "run, in which the sender waits and nothing is lost."
+        for row in rows
+        if "traffic" in row and row["traffic"]["loads_without_loss"]
     ]
 
 
@@ -242,11 +261,14 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
         ]
         tables.append((f"{nic}: each handler", [list(_HANDLER_COLUMNS), *cells]))
     title = f"{nic}: what became of the packets, and the load of each part at the {whose}'s rate (%)"
+    loads = [list(_LOAD_COLUMNS), *map(_loads, rows)]
     if any(row["memory"]["levels"] for row in rows):
-        cells = [[*_loads(row), fixed(100 * row["loads"]["memory_bank"], 1)] for row in rows]
-        tables.append((title, [[*_LOAD_COLUMNS, "Bank"], *cells]))
-    else:
-        tables.append((title, [list(_LOAD_COLUMNS), *map(_loads, rows)]))
+        banks = [fixed(100 * row["loads"]["memory_bank"], 1) for row in rows]
+        loads = [[*line, cell] for line, cell in zip(loads, ["Bank", *banks], strict=True)]
+    if any(row["loads"]["host"] is not None for row in rows):
+        hosts = [fixed(100 * (row["loads"]["host"] or 0.0), 1) for row in rows]
+        loads = [[*line, cell] for line, cell in zip(loads, ["Host", *hosts], strict=True)]
+    tables.append((title, loads))
     if moved := sensitive(rows):
         title = (
             f"{nic}: the assumed values to which the verdict is most sensitive, with the sustained rate x the {whose}'s"
@@ -257,18 +279,23 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
 
 def _traffic_table(figures: Sequence[TrafficFigures]) -> list[list[str]]:
     """What became of the traffic; with several ports, of each of them as well."""
+    # Of frames that were passed on, how many the host had no buffer for: said where there are some.
+    left_out = any(each["dropped_at_host"] for each in figures)
+    columns = [name for name in _TRAFFIC_COLUMNS if left_out or name != "No room"]
     if not any("ports" in each for each in figures):
-        return [list(_TRAFFIC_COLUMNS), *map(_traffic_cells, figures)]
+        return [columns, *(_traffic_cells(each, left_out) for each in figures)]
     lines = []
     for each in figures:
-        lines += [[str(port["port"]), *_traffic_cells(port)] for port in each.get("ports", [])]
-        lines.append(["all", *_traffic_cells(each)])
-    return [["Port", *_TRAFFIC_COLUMNS], *lines]
+        lines += [[str(port["port"]), *_traffic_cells(port, left_out)] for port in each.get("ports", [])]
+        lines.append(["all", *_traffic_cells(each, left_out)])
+    return [["Port", *columns], *lines]
 
 
-def _traffic_cells(figures: TrafficFigures | PortFigures) -> list[str]:
+def _traffic_cells(figures: TrafficFigures | PortFigures, left_out: bool) -> list[str]:
     counts = [figures["offered"], figures["handled"], figures["passed"], figures["dropped_by_handler"]]
     counts += [figures["failed"], figures["dropped_by_overload"]]
+    if left_out:
+        counts.append(figures["dropped_at_host"])
     times = [
         figures["latency_ns_p50"],
         figures["latency_ns_p99"],
@@ -312,95 +339,6 @@ def _cells(row: LineRateRow) -> list[str]:
         f"{fixed(100 * row['line_rate_fraction'], 1)}%",
         verdict(row),
     ]
-
-
-def shortfalls(rows: list[LineRateRow]) -> list[str]:
-    """In words, what happens at the packet sizes at which a card does not keep up."""
-    texts: dict[str, list[str]] = {}
-    for row in rows:
-        if not row["sustains_line_rate"]:
-            texts.setdefault(_what_happens(row), []).append(named(row).removesuffix(" B"))
-    return [f"{', '.join(rows)}{'' if rows == ['traffic'] else ' B'}: {text}" for text, rows in texts.items()]
-
-
-def _what_happens(row: LineRateRow) -> str:
-    mean = ", in the mean," if "traffic" in row else ","
-    comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns{mean} and"
-    limit = row["limited_by"]
-    if limit == "handler processors":
-        why = f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {_enough(row)}"
-    elif limit == "lock":
-        lock = row["locks"][0]
-        why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
-    elif limit == "cache misses":
-        waited = sum(cache["waited_cycles"] for cache in row["memory"]["caches"])
-        why = (
-            f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns, in which its handlers wait "
-            f"{fixed(waited, 1)} cycles for lines of data caches; with hits alone the processors would keep up."
-        )
-    elif limit == "memory bank":
-        why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
-    elif limit == "packet buffer" and _lost(row):
-        why = f"{comes} no part of the card has too much to do in the mean, but packets come in bursts."
-    elif limit == "packet buffer":
-        few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
-        return (
-            f"{comes} keeps a place of the packet buffer {_keeps_a_place(row)}; "
-            f"{few} too few for that, and {_gets_through(row)}"
-        )
-    elif limit == "host":
-        return (
-            f"{comes} no part of the card has too much to do. Handlers pass frames on to a host that has no buffer for "
-            "all of them: it takes longer for a frame than the card, and the rest is dropped at its rings."
-        )
-    elif limit == "waiting":
-        why = f"{comes} no part of the card has too much to do: handlers wait for one another."
-    else:
-        load = {
-            "matching unit": row["loads"]["matching"],
-            "link": row["loads"]["link"],
-            "bus to card": row["loads"]["bus_to_card"],
-            "bus to host": row["loads"]["bus_to_host"],
-        }[limit or ""]
-        name = {"link": "card's own link, with what handlers send,"}.get(limit or "", limit)
-        why = f"{comes} at that rate the {name} would have {fixed(load, 2)} times as much to do as it can."
-        if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row:
-            why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
-    return f"{why} The packet buffer, of {row['buffer_packets']}, fills up; {_when_full(row)}{_gets_through(row)}"
-
-
-def _enough(row: LineRateRow) -> str:
-    """How many processors would do, and whether any number would."""
-    few = f"the card has {row['hpus']}"
-    if row["hpus_needed"] is None:
-        why = ""
-        if row["locks"] and row["loads"]["lock"] > 1:
-            why = f" ({_held(row['locks'][0])})"
-        elif row["loads"]["memory_bank"] > 1:
-            why = f" ({_occupied(_busiest(row))})"
-        return f"{few}, and no number would keep up{why}. {_at_most(row)}"
-    # With more of them handlers would wait longer for one another.
-    least = "at least " if row["locks"] or row["memory"]["shared_accesses"] else ""
-    return f"{least}{row['hpus_needed']} processors would keep up, and {few}."
-
-
-def _held(lock: Lock) -> str:
-    back = f", given back at {lock['given_back_at']}" if lock["given_back_at"] else ""
-    over = f" and hands it over in {fixed(lock['handed_over_ns'])} ns" if lock["handed_over_ns"] else ""
-    times = f", {fixed(lock['load'], 2)} times as long as there is"
-    return (
-        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){over}"
-        f"{times}, and others wait for it at {lock['waited_at']}"
-    )
-
-
-def _busiest(row: LineRateRow) -> MemoryLevel:
-    return max(row["memory"]["levels"], key=lambda level: level["load"])
-
-
-def _occupied(level: MemoryLevel) -> str:
-    times = f"{fixed(level['busiest_accesses'], 1)} times, for {fixed(level['load'], 2)} times as long as there is"
-    return f"each packet occupies {level['busiest']} {times}"
 
 
 def waits(rows: list[LineRateRow]) -> list[str]:
@@ -461,39 +399,6 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
     pieces = ", ".join(ideal)
     text = f"Rests on ideal memory, which answers any number of processors at once, in the cycles of {cycles}: "
     return [f"{text}{pieces} ([memory] in the spec). Accesses a packet outside contended levels: {', '.join(sizes)}."]
-
-
-def _at_most(row: LineRateRow) -> str:
-    most = fixed(100 * row["reachable_fraction"], 1)
-    return f"However many processors there are, at most {most}% of the {offered([row])}'s rate can get through."
-
-
-def _lost(row: LineRateRow) -> int:
-    return row["traffic"]["dropped_by_overload"] if "traffic" in row else 0
-
-
-def _overload(row: LineRateRow) -> str:
-    return row["traffic"]["overload"] if "traffic" in row else "credits"
-
-
-def _keeps_a_place(row: LineRateRow) -> str:
-    if _overload(row) == "credits":
-        return "from when it leaves until its credit is back"
-    return "from when it comes until it is done with"
-
-
-def _when_full(row: LineRateRow) -> str:
-    return {
-        "lossy": "packets that find it full are dropped, and ",
-        "pfc": "then the wire is paused, and ",
-        "credits": "then the sender waits for credits, and ",
-    }[_overload(row)]
-
-
-def _gets_through(row: LineRateRow) -> str:
-    rate = f"{offered([row])}'s"
-    lost = f"{_lost(row)} packets are lost" if _lost(row) else "Nothing is lost"
-    return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the {rate} rate gets through. {lost}."
 
 
 # How often a line that can be computed is, between the smallest and the largest size.

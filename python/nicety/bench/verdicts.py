@@ -142,14 +142,9 @@ FATES = ("passed", "dropped by handlers", "failed", "lost: packet buffer full", 
 _LEAST = 0.1
 
 
-def fates(figures: TrafficFigures | PortFigures, dropped_at_host: int = 0) -> list[int]:
-    """How many packets of the traffic had each of these fates: all that were offered.
-
-    Args:
-        figures: the traffic.
-        dropped_at_host: how many the host had no room for; which port's they were is not known.
-    """
-    passed = figures["passed"]
+def fates(figures: TrafficFigures | PortFigures) -> list[int]:
+    """How many packets of the traffic had each of these fates: all that were offered."""
+    passed, dropped_at_host = figures["passed"], figures["dropped_at_host"]
     dropped = [figures["dropped_by_handler"], figures["failed"], figures["dropped_by_overload"]]
     return [passed - dropped_at_host, *dropped, dropped_at_host]
 
@@ -168,8 +163,7 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
         found += [(f"{row['nic']}, port {port['port']}", port) for port in ports]
         shares += [[100 * count / port["offered"] for count in fates(port)] for port in ports]
         found.append((f"{row['nic']}, all ports" if ports else row["nic"], traffic))
-        counts = fates(traffic, traffic["dropped_at_host"])
-        shares.append([100 * count / traffic["offered"] for count in counts])
+        shares.append([100 * count / traffic["offered"] for count in fates(traffic)])
     for number, fate in enumerate(FATES):
         widths = [share[number] for share in shares]
         if any(widths):

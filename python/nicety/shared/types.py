@@ -57,9 +57,9 @@ class CardPart(TypedDict):
 
     Attributes:
         part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank`, `cache
-            misses` (the part of the processors' time that they wait for lines) or `packet buffer`.
-        name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, or
-            the level behind the caches.
+            misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
+        name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank,
+            the level behind the caches, or a CPU of the host.
         load: Its load: the part of its capacity that packets at the line rate need.
         headroom: The capacity that is left, as a part of it; below 0, that is missing.
         sustains: The rate that the part sustains, over the line rate; none if packets do not need it.
@@ -610,7 +610,7 @@ class LineRateRow(TypedDict):
         packet_bytes: Payload of a packet.
         message_packets: Packets of a message.
         messages: Messages measured.
-        packets: Packets measured.
+        packets: Packets measured; of traffic, those handled.
         cycles_mean: Cycles of a payload handler: the mean; none if the program has no payload handler or it never ran.
         cycles_p99: The 99th percentile.
         instructions_mean: Instructions of a payload handler: the mean.
@@ -619,7 +619,7 @@ class LineRateRow(TypedDict):
         sent_per_packet: Packets that the card sent per packet received, over the whole run.
         handlers: Each handler that ran.
         handler_ns: Handler processor time per packet: its payload handler, and its share of header and completion
-            handlers, including waits for transfers and commands.
+            handlers, including waits for transfers and commands. Of traffic, per packet offered.
         handler_budget_ns: Its budget: the time between two packets, times the processors.
         hpus_needed: Handler processors that are busy at line rate; none if no number suffices, because another resource
             is overloaded.
@@ -633,10 +633,10 @@ class LineRateRow(TypedDict):
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`, `lock` (a word that one handler at a time holds), `memory bank`, `host`, whose rings
-            are full, or `cache misses` where handler processors would keep up without their waits for lines. If none is
-            overloaded, `packet buffer` where the sender waits for credits, or `waiting` where handlers wait for one
-            another.
+            card`, `bus to host`, `lock` (a word that one handler at a time holds), `memory bank`, `host` (the part of
+            it that takes frames), or `cache misses` where handler processors would keep up without their waits for
+            lines. If none is overloaded, `packet buffer` where the sender waits for credits, or `waiting` where
+            handlers wait for one another.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
@@ -710,6 +710,8 @@ class Loads(TypedDict):
         lock: The word of memory that handlers hold longest one at a time, a lock, with its hand-over from one to the
             next.
         memory_bank: The busiest bank of a level of memory that processors share; 0 where the card has no such level.
+        host: The part of the host that has most to do with the frames that come to it, such as the CPU of a receive
+            channel's interrupts; none on cards whose host takes no packets.
     """
 
     hpus: float
@@ -719,6 +721,7 @@ class Loads(TypedDict):
     bus_to_host: float
     lock: float
     memory_bank: float
+    host: float | None
 
 
 class Lock(TypedDict):
@@ -938,10 +941,12 @@ class PortFigures(TypedDict):
         offered_bytes: Their payload: bytes of frames.
         offered_ns: How long they take on a wire that nothing holds up.
         handled: Packets that the card took in: all but those dropped by overload.
+        handled_bytes: Their payload.
         passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
         dropped_by_handler: Packets that handlers dropped.
         failed: Packets on which a handler failed.
         dropped_by_overload: Packets that found the packet buffer full, and were dropped.
+        dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
         latency_ns_mean: The latency through the card: the mean.
         latency_ns_p50: The median.
         latency_ns_p99: The 99th percentile.
@@ -955,10 +960,12 @@ class PortFigures(TypedDict):
     offered_bytes: int
     offered_ns: float
     handled: int
+    handled_bytes: int
     passed: int
     dropped_by_handler: int
     failed: int
     dropped_by_overload: int
+    dropped_at_host: int
     latency_ns_mean: float
     latency_ns_p50: float
     latency_ns_p99: float
@@ -1368,11 +1375,15 @@ class TrafficFigures(TypedDict):
         offered_bytes: Their payload: bytes of frames.
         offered_ns: How long they take on a wire that nothing holds up; of several ports, at the sum of their rates.
         handled: Packets that the card took in: all but those dropped by overload.
+        handled_bytes: Their payload.
         passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
         dropped_by_handler: Packets that handlers dropped.
         failed: Packets on which a handler failed.
         dropped_by_overload: Packets that found the packet buffer full, and were dropped.
         dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
+        loads_without_loss: Whether loads, locks and memory are those of a second run with the same packets, in which
+            the sender waits for credits: packets that come through where others are lost are not the mix that was
+            offered.
         paused_ns: How long the wire was paused.
         latency_ns_mean: The latency through the card, from the last byte in the packet buffer until the packet has left
             it: the mean.
@@ -1389,11 +1400,13 @@ class TrafficFigures(TypedDict):
     offered_bytes: int
     offered_ns: float
     handled: int
+    handled_bytes: int
     passed: int
     dropped_by_handler: int
     failed: int
     dropped_by_overload: int
     dropped_at_host: int
+    loads_without_loss: bool
     paused_ns: float
     latency_ns_mean: float
     latency_ns_p50: float

@@ -1,11 +1,16 @@
 //! The bottleneck of a card that does not keep up, told by the loads of its parts and by what was seen of it.
 
 use super::row::Loads;
+use super::verdict::PartRow;
 use nicety::{Duration, Time};
 
 /// The fraction of line rate that counts as reached if no resource is overloaded: handlers with different run times
 /// blur the ends of the measured interval.
 pub(super) const CLOSE: f64 = 0.99;
+
+/// The fraction of the time from which on a part that is overloaded was busy all the time but for the ends of the run: before the
+/// first packets, and behind the last ones.
+const NEARLY: f64 = 0.95;
 
 /// The part that limits where handler processors would keep up if all accesses were hits.
 pub(super) const CACHE_MISSES: &str = "cache misses";
@@ -21,6 +26,19 @@ pub(super) fn held_up(sent: &[Time], interval: Duration) -> bool {
     sent.len() > 1 && late(&sent[..=middle]) && late(&sent[middle..])
 }
 
+/// What became of traffic that the card could not take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lost {
+    /// Packets that found the packet buffer full.
+    pub(super) dropped: u64,
+    /// Frames that found no buffer in the host, as a part of those that the card handled.
+    pub(super) at_host: f64,
+    /// Whether the sender was held up for good.
+    pub(super) held_up: bool,
+    /// Whether a handler yielded its processor.
+    pub(super) parked: bool,
+}
+
 /// What was seen of the card as packets came.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
@@ -34,14 +52,14 @@ pub(super) struct Seen {
     pub(super) fraction: f64,
 }
 
-/// The bottleneck: a resource that is overloaded at line rate, and that was busy all the time at the rate achieved.
+/// The bottleneck: a resource that is overloaded at line rate, and that was busy all the time at the rate achieved, with the
+/// packets `handled`, whose loads these are: where some were lost, they may be other ones than those at line rate.
 /// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last. `misses` is the
 /// part of their load that they wait for lines of data caches.
-pub(super) fn limit(loads: &Loads, misses: f64, seen: Seen) -> Option<&'static str> {
+pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> Option<&'static str> {
     let processors =
         if misses > 0.0 && loads.hpus - misses <= 1.0 { CACHE_MISSES } else { "handler processors" };
     let Seen { hpus_busy, held_up, buffer_full, fraction } = seen;
-    let explains = |load: f64| load > 1.0 && load * fraction >= CLOSE;
     let others = [
         ("matching unit", loads.matching),
         ("link", loads.link),
@@ -51,15 +69,48 @@ pub(super) fn limit(loads: &Loads, misses: f64, seen: Seen) -> Option<&'static s
         ("memory bank", loads.memory_bank),
     ];
     let (name, most) = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
-    match explains(most) {
+    let busy = handled.of(name).unwrap_or(most) * fraction;
+    match most > 1.0 && busy >= CLOSE {
         true => Some(name),
         false if loads.hpus > 1.0 && hpus_busy => Some(processors),
+        false if most > 1.0 && busy >= NEARLY => Some(name),
+        false if loads.hpus > 1.0 && handled.hpus * fraction >= NEARLY => Some(processors),
         // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
         false if held_up && buffer_full => Some("packet buffer"),
         false if held_up || fraction < CLOSE => Some("waiting"),
         // The packet buffer hides for now that the processors are too few.
         false if loads.hpus > 1.0 => Some(processors),
         false => None,
+    }
+}
+
+/// The bottleneck with traffic, given what the loads of a run say that ends with packets in the card. Where no part has too much
+/// to do, the card keeps up, unless packets are lost or the sender was held up. `fraction` is what the card lets through.
+pub(super) fn limit_of_traffic(
+    by_loads: Option<&'static str>,
+    lost: &Lost,
+    fraction: f64,
+    parts: &[PartRow],
+) -> Option<&'static str> {
+    let overloaded = parts
+        .iter()
+        .find(|part| part.load > 1.0 && !["packet buffer", "host"].contains(&part.part))
+        .map(|most| most.part);
+    let of_card = match by_loads {
+        None | Some("waiting") if overloaded.is_none() && lost.dropped > 0 => Some("packet buffer"),
+        Some("waiting") if !lost.held_up => overloaded,
+        // Handlers that keep their processors do not wait for one another with a processor idle: packets came in bursts.
+        Some("waiting") if !lost.parked => overloaded.or(by_loads),
+        // A buffer that drops what finds it full is full because another part is overloaded.
+        Some("packet buffer") if lost.dropped > 0 => overloaded.or(by_loads),
+        other => other,
+    };
+    // The host limits where it cannot do even what the card lets through, however long its rings hide that.
+    let host = parts.iter().find(|part| part.part == "host").map_or(0.0, |host| host.load);
+    match of_card {
+        None if host > 1.0 || lost.at_host > 0.0 => Some("host"),
+        Some(_) if host * fraction > 1.0 => Some("host"),
+        _ => of_card,
     }
 }
 
@@ -70,7 +121,7 @@ mod tests {
     #[test]
     fn the_limit_is_named() {
         let of = |loads: &Loads, hpus_busy, buffer_full, fraction| {
-            limit(loads, 0.0, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
+            limit(loads, loads, 0.0, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
         };
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
         assert_eq!(of(&idle, false, true, 1.0), None);
@@ -102,8 +153,10 @@ mod tests {
     #[test]
     fn cache_misses_limit_where_processors_would_keep_up_without_them() {
         let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
-        let of =
-            |misses, memory_bank| limit(&Loads { hpus: 2.0, memory_bank, ..Loads::default() }, misses, seen);
+        let of = |misses, memory_bank| {
+            let loads = Loads { hpus: 2.0, memory_bank, ..Loads::default() };
+            limit(&loads, &loads, misses, seen)
+        };
         assert_eq!(of(0.0, 0.5), Some("handler processors"));
         assert_eq!(of(0.9, 0.5), Some("handler processors"));
         assert_eq!(of(1.0, 0.5), Some("cache misses"));
@@ -111,7 +164,12 @@ mod tests {
         assert_eq!(of(1.0, 2.0), Some("memory bank"));
         let few = Loads { hpus: 0.9, ..Loads::default() };
         assert_eq!(
-            limit(&few, 0.5, Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }),
+            limit(
+                &few,
+                &few,
+                0.5,
+                Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }
+            ),
             None
         );
     }
@@ -126,5 +184,72 @@ mod tests {
         // Once, in the first half or in the second one.
         assert!(!of(&[0, 19, 29, 39, 49, 59, 69]) && !of(&[0, 10, 20, 30, 40, 59, 69]));
         assert!(of(&[0, 11, 21, 31, 41, 51, 62]) && of(&[0, 11]));
+    }
+
+    #[test]
+    fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {
+        let parts = |load| [PartRow::new("link", None, load)];
+        let lost = |dropped, held_up| Lost { dropped, held_up, at_host: 0.0, parked: true };
+        let of = |by_loads, dropped, held_up| {
+            limit_of_traffic(by_loads, &lost(dropped, held_up), 1.0, &parts(0.9))
+        };
+        assert_eq!(of(Some("waiting"), 0, false), None);
+        assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
+        assert_eq!(of(None, 3, false), Some("packet buffer"));
+        assert_eq!(of(Some("waiting"), 3, false), Some("packet buffer"));
+        assert_eq!(of(Some("matching unit"), 0, false), Some("matching unit"));
+        assert_eq!(of(None, 0, true), None);
+        // Too few packets for the buffer to fill up, but more of them would.
+        assert_eq!(limit_of_traffic(Some("waiting"), &lost(0, false), 1.0, &parts(14.9)), Some("link"));
+    }
+
+    #[test]
+    fn a_part_that_has_too_much_to_do_is_named_before_waiting_and_the_buffer() {
+        // At 100.7 %, and idle for a fiftieth of the run: before the first packets and behind the last ones.
+        let loads = Loads { hpus: 1.007, ..Loads::default() };
+        let seen = Seen { hpus_busy: false, held_up: true, buffer_full: false, fraction: 0.973 };
+        assert_eq!(limit(&loads, &loads, 0.0, seen), Some("handler processors"));
+        assert_eq!(
+            limit(&loads, &loads, 0.0, Seen { buffer_full: true, ..seen }),
+            Some("handler processors")
+        );
+        let link = Loads { link: 1.2, ..loads };
+        assert_eq!(limit(&link, &link, 0.0, Seen { fraction: 0.8, ..seen }), Some("link"));
+        // They idle for longer than that: they wait, if they yield their processors.
+        assert_eq!(limit(&loads, &loads, 0.0, Seen { fraction: 0.9, ..seen }), Some("waiting"));
+        let parts =
+            [PartRow::new("packet buffer", None, 3.0), PartRow::new("handler processors", None, 1.007)];
+        let of = |by_loads, dropped, parked| {
+            limit_of_traffic(by_loads, &Lost { dropped, held_up: true, parked, at_host: 0.0 }, 0.9, &parts)
+        };
+        assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
+        assert_eq!(of(Some("waiting"), 0, false), Some("handler processors"));
+        // With credits packets have places on the way, too; without, a buffer fills up because of processors.
+        assert_eq!(of(Some("packet buffer"), 0, false), Some("packet buffer"));
+        assert_eq!(of(Some("packet buffer"), 7, false), Some("handler processors"));
+    }
+
+    #[test]
+    fn packets_that_come_through_may_be_others_than_those_offered() {
+        // 450 % by what is offered. What came through, a tenth of the packets, were the long ones, and took all of the time.
+        let (loads, handled) =
+            (Loads { link: 4.5, ..Loads::default() }, Loads { link: 9.0, ..Loads::default() });
+        let seen = Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 0.11 };
+        assert_eq!(limit(&loads, &handled, 0.0, seen), Some("link"));
+    }
+
+    #[test]
+    fn a_host_limits_where_it_cannot_do_what_the_card_lets_through() {
+        let of = |by_loads, host, at_host, fraction| {
+            let parts = [PartRow::new("host", None, host)];
+            limit_of_traffic(by_loads, &Lost { at_host, ..Lost::default() }, fraction, &parts)
+        };
+        assert_eq!(of(None, 0.9, 0.0, 1.0), None);
+        // Whether its rings are full yet or not.
+        assert_eq!([0.0, 0.2].map(|at_host| of(None, 1.2, at_host, 1.0)), [Some("host"); 2]);
+        // A burst that its rings do not hold.
+        assert_eq!(of(None, 0.5, 0.1, 1.0), Some("host"));
+        assert_eq!(of(Some("link"), 1.2, 0.0, 0.5), Some("link"));
+        assert_eq!(of(Some("link"), 3.0, 0.0, 0.5), Some("host"));
     }
 }

@@ -4,6 +4,7 @@ use super::request::Messages;
 use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
+use nicety_nic::ethernet::HostWork;
 use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, LevelUse, WaitedWord};
 use nicety_types::Frequency;
 
@@ -62,6 +63,10 @@ pub(super) struct Load {
     pub(super) credit: Duration,
     /// Busy times of the card's resources over the whole run.
     pub(super) busy: Busy,
+    /// Bus time of all packets for the host over that of those that it had room for, which alone is in `busy`.
+    pub(super) for_host: f64,
+    /// The part of the host with the highest load, and that load; none where no part of it takes packets.
+    pub(super) host: Option<(String, f64)>,
     /// Packets that the card sent over the whole run.
     pub(super) sent: u64,
     /// Words that its handlers have waited for over the whole run.
@@ -88,7 +93,7 @@ impl Load {
     pub(super) fn of(input: Input, tested: &Tested<'_>, card: &OnHost, handlers: &Handlers) -> Load {
         let (hpu, link, processors) = (tested.hpu(), tested.link(), card.processors());
         let Input { packet_bytes, messages, interval } = input;
-        Load {
+        let mut load = Load {
             packet_bytes,
             messages,
             interval,
@@ -98,6 +103,8 @@ impl Load {
             buffer_packets: u64::from(link.buffer),
             credit: link.latency,
             busy: card.busy(),
+            for_host: card.for_host(),
+            host: None,
             sent: card.sent(),
             words: processors.waited_words(),
             payload_handler: handlers.has_payload_handler(),
@@ -108,7 +115,16 @@ impl Load {
             statistics: processors.handler_statistics(),
             code_lines: processors.code_lines_filled(),
             refused_commands: processors.refused_commands(),
-        }
+        };
+        load.host = card.host_work().map(|work| load.busiest(&work));
+        load
+    }
+
+    /// The part of the host with the highest load: its work for a frame, for all frames that came for it.
+    fn busiest(&self, work: &[HostWork]) -> (String, f64) {
+        let load = |of: &HostWork| self.share(of.busy) * of.came as f64 / of.taken.max(1) as f64;
+        let loads = work.iter().map(|of| (of.name.clone(), load(of)));
+        loads.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
     }
 
     /// Packets of the whole run.

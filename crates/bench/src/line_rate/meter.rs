@@ -1,5 +1,6 @@
 //! Figures of traffic, counted while it comes: their memory does not grow with packets.
 
+use super::limit::Lost;
 use super::row::{Fates, HandlerRow, KINDS, Measured, held};
 use nicety::{Duration, Time};
 use nicety_nic::spin::Watch;
@@ -26,6 +27,8 @@ pub struct TrafficRow {
     pub offered_ns: f64,
     /// Packets that the card took in: all but those dropped by overload.
     pub handled: u64,
+    /// Their payload.
+    pub handled_bytes: u64,
     /// Of these, packets that no handler dropped: processed, or on their way to host memory.
     pub passed: u64,
     /// Packets that handlers dropped.
@@ -36,6 +39,9 @@ pub struct TrafficRow {
     pub dropped_by_overload: u64,
     /// Frames that handlers passed on to the host, and that found no buffer there.
     pub dropped_at_host: u64,
+    /// Whether loads, locks and memory are those of a second run with the same packets, in which the sender waits for credits: packets
+    /// that come through where others are lost are not the mix that was offered.
+    pub loads_without_loss: bool,
     /// How long the wire was paused.
     pub paused_ns: f64,
     /// The latency through the card, from the last byte in the packet buffer until the packet has left it: the mean.
@@ -69,6 +75,8 @@ pub struct PortRow {
     pub offered_ns: f64,
     /// Packets that the card took in: all but those dropped by overload.
     pub handled: u64,
+    /// Their payload.
+    pub handled_bytes: u64,
     /// Of these, packets that no handler dropped: processed, or on their way to host memory.
     pub passed: u64,
     /// Packets that handlers dropped.
@@ -77,6 +85,8 @@ pub struct PortRow {
     pub failed: u64,
     /// Packets that found the packet buffer full, and were dropped.
     pub dropped_by_overload: u64,
+    /// Frames that handlers passed on to the host, and that found no buffer there.
+    pub dropped_at_host: u64,
     /// The latency through the card: the mean.
     pub latency_ns_mean: f64,
     /// The median.
@@ -139,6 +149,7 @@ enum Fate {
 #[derive(Clone, Copy)]
 struct Packet {
     arrived: Time,
+    bytes: u64,
     fate: Option<Fate>,
 }
 
@@ -149,6 +160,8 @@ struct Port {
     packets: VecDeque<Option<Packet>>,
     first: u64,
     fates: Fates,
+    /// Payload of those that have left.
+    bytes: u64,
     latency: Histogram,
 }
 
@@ -185,7 +198,7 @@ impl Meter {
     }
 
     /// The figures, if a packet has come; a slot is taken for so long beside its packet's stay, on the way there and back.
-    pub(super) fn measured(&self, beside: Duration, held_up: bool) -> Option<Measured> {
+    pub(super) fn measured(&self, beside: Duration, lost: Lost) -> Option<Measured> {
         let state = self.state.borrow();
         let took = state.ended.saturating_since(state.began?);
         let sum = |histogram: &Histogram| Duration::from_ps(histogram.sum() as u64);
@@ -197,9 +210,12 @@ impl Meter {
             held,
             parked: state.parked,
             fates: state.fates(),
+            packets: latency.count(),
+            bytes: state.bytes(),
             took,
             at_work: held,
-            held_up,
+            held_up: lost.held_up,
+            lost: Some(Lost { parked: state.parked, ..lost }),
             buffer_used: state.most_inside,
             places: sum(&latency) + Duration::from_ps(beside.ps() * latency.count()),
         })
@@ -208,8 +224,8 @@ impl Meter {
     /// Packets that have left the card, and their latencies put into a row.
     pub(super) fn fill(&self, row: &mut TrafficRow) {
         let state = self.state.borrow();
-        let all = figures(state.fates(), &state.latency());
-        (row.handled, row.passed) = (all.handled, all.passed);
+        let all = figures(state.fates(), state.bytes(), &state.latency());
+        (row.handled, row.handled_bytes, row.passed) = (all.handled, all.handled_bytes, all.passed);
         (row.dropped_by_handler, row.failed) = (all.dropped_by_handler, all.failed);
         row.latency_ns_mean = all.latency_ns_mean;
         (row.latency_ns_p50, row.latency_ns_p99, row.latency_ns_p999) =
@@ -220,15 +236,17 @@ impl Meter {
     /// The same of a port.
     pub(super) fn port(&self, number: usize) -> PortRow {
         let port = &self.state.borrow().ports[number];
-        figures(port.fates, &port.latency)
+        figures(port.fates, port.bytes, &port.latency)
     }
 }
 
-/// Packets with these fates and latencies.
-fn figures(Fates { processed, dropped, proceeded, failed }: Fates, latency: &Histogram) -> PortRow {
+/// Packets with these fates, so much payload in all, and these latencies.
+fn figures(fates: Fates, handled_bytes: u64, latency: &Histogram) -> PortRow {
+    let Fates { processed, dropped, proceeded, failed } = fates;
     let ns = |per_mille| latency.percentile(per_mille) as f64 / 1000.0;
     PortRow {
         handled: processed + dropped + proceeded + failed,
+        handled_bytes,
         passed: processed + proceeded,
         dropped_by_handler: dropped,
         failed,
@@ -255,6 +273,10 @@ impl State {
         self.ports.iter().fold(Fates::default(), |all, port| all + port.fates)
     }
 
+    fn bytes(&self) -> u64 {
+        self.ports.iter().map(|port| port.bytes).sum()
+    }
+
     fn latency(&self) -> Histogram {
         let mut all = Histogram::default();
         self.ports.iter().for_each(|port| all.merge(&port.latency));
@@ -270,7 +292,7 @@ impl Port {
 }
 
 impl Watch for Meter {
-    fn arrived(&self, message: MessageId, at: Time) {
+    fn arrived(&self, message: MessageId, bytes: u64, at: Time) {
         let state = &mut *self.state.borrow_mut();
         let Some(port) = state.port(message.source) else { return };
         if port.packets.is_empty() {
@@ -279,7 +301,7 @@ impl Watch for Meter {
         // Packets come in the order in which they were sent; one in between was dropped.
         let number = (message.sequence - port.first) as usize;
         port.packets.resize(number, None);
-        port.packets.push_back(Some(Packet { arrived: at, fate: None }));
+        port.packets.push_back(Some(Packet { arrived: at, bytes, fate: None }));
         state.began.get_or_insert(at);
         state.inside += 1;
         state.most_inside = state.most_inside.max(state.inside);
@@ -289,6 +311,7 @@ impl Watch for Meter {
         let state = &mut *self.state.borrow_mut();
         let Some(port) = state.port(message.source) else { return };
         let Some(packet) = port.place(message).and_then(Option::take) else { return };
+        port.bytes += packet.bytes;
         port.latency.add(at.saturating_since(packet.arrived).ps());
         let usual = if self.payload_handler { Fate::Failed } else { Fate::Proceeded };
         *match packet.fate.unwrap_or(usual) {
@@ -363,7 +386,7 @@ mod tests {
             let time = round * 1_000;
             let first = 3 + round * 5;
             for number in 0..4 {
-                meter.arrived(message(first + number), at(time + number));
+                meter.arrived(message(first + number), 60 + number, at(time + number));
             }
             meter.ran(&run("payload", first, "SUCCESS"));
             meter.ran(&run("header", first + 1, "DROP"));
@@ -376,7 +399,7 @@ mod tests {
             }
             assert!(meter.state.borrow().ports[0].packets.len() <= 5);
         }
-        let measured = meter.measured(Duration::from_ps(10), false).unwrap();
+        let measured = meter.measured(Duration::from_ps(10), Lost::default()).unwrap();
         let Fates { processed, dropped, proceeded, failed } = measured.fates;
         assert_eq!((processed, dropped, proceeded, failed), (2_000, 2_000, 2_000, 2_000));
         assert_eq!(measured.buffer_used, 4);
@@ -391,6 +414,8 @@ mod tests {
             (row.handled, row.passed, row.dropped_by_handler, row.failed),
             (8_000, 4_000, 2_000, 2_000)
         );
+        // Frames of 60 to 63 bytes.
+        assert_eq!((row.handled_bytes, measured.packets, measured.bytes), (2_000 * 246, 8_000, 2_000 * 246));
         assert_eq!((row.latency_ns_p50, row.latency_ns_max), (0.1, 0.1));
     }
     #[test]
@@ -399,11 +424,11 @@ mod tests {
         let meter = Meter::new(2, true);
         let at = Time::from_ps;
         let of = |port| MessageId { source: sender(port), sequence: 0 };
-        meter.arrived(of(0), at(0));
-        meter.arrived(of(1), at(5));
+        meter.arrived(of(0), 60, at(0));
+        meter.arrived(of(1), 1500, at(5));
         // What the card sends itself, and what others do, is not the traffic's.
         for stranger in [CARD, NodeId(3)] {
-            meter.arrived(MessageId { source: stranger, sequence: 0 }, at(6));
+            meter.arrived(MessageId { source: stranger, sequence: 0 }, 60, at(6));
             meter.settled(MessageId { source: stranger, sequence: 0 }, at(7));
         }
         meter.ran(&HandlerRun { message: of(1), ..run("payload", 0, "DROP") });
@@ -413,8 +438,9 @@ mod tests {
         let ports = [0, 1].map(|port| meter.port(port));
         let counts = ports.each_ref().map(|port| (port.handled, port.passed, port.dropped_by_handler));
         assert_eq!(counts, [(1, 1, 0), (1, 0, 1)]);
+        assert_eq!(ports.each_ref().map(|port| port.handled_bytes), [60, 1500]);
         assert_eq!(ports.map(|port| port.latency_ns_max), [0.7, 0.5]);
-        let measured = meter.measured(Duration::ZERO, false).unwrap();
+        let measured = meter.measured(Duration::ZERO, Lost::default()).unwrap();
         assert_eq!((measured.fates.processed, measured.fates.dropped, measured.buffer_used), (1, 1, 2));
         assert_eq!((measured.took, measured.places), (Duration::from_ps(700), Duration::from_ps(1_200)));
         let mut row = TrafficRow::default();

@@ -12,6 +12,7 @@
 //! [`plan`] lists the programs to compile, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet
 //! size.
 
+mod demand;
 mod limit;
 mod load;
 mod memory;
@@ -21,6 +22,7 @@ mod request;
 mod rig;
 mod row;
 mod sensitivity;
+mod shares;
 mod tested;
 mod verdict;
 

@@ -1,22 +1,26 @@
 //! A line-rate check with traffic: its packets are offered to the card when they are due, each as a message of one packet.
 //!
-//! Each expression is for a port of the card. All begin at once, and all end when the first of them does: so the mix of
-//! packets is that of their rates, whose sum the card has to keep up with.
+//! Each expression is for a port of the card. All begin at once, and offer what is due until the first of them ends (`shares.rs`):
+//! so the mix of packets is that of their rates, whose sum the card has to keep up with.
 
 use super::Row;
+use super::demand::Demand;
+use super::limit::Lost;
 use super::load::{Input, Interval, Load};
 use super::meter::{CARD, Meter, PortRow, TrafficRow, sender as sender_of};
-use super::request::{Messages, refused, traffic_of};
+use super::request::{Messages, Request, refused, traffic_of};
 use super::rig::{DATA, PT, Rig};
+use super::row::Measured;
+use super::shares::{due as due_of, seed_of, shares};
 use super::tested::{OnHost, Tested};
-use super::verdict::{PartRow, capacity, verdict};
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, NetworkStatistics, Topology,
+    Allowed, Cluster, ClusterConfig, Drops, Environment, Error, Failure, FlowControl, NetworkStatistics, Run,
+    Topology,
 };
 use nicety_fabric::{Buffering, PauseSpec};
-use nicety_nic::spin::{Due, Offered, Target};
-use nicety_traffic::{Due as TrafficDue, Rate, Stream, TrafficError};
+use nicety_nic::spin::{Offered, Target};
+use nicety_traffic::{Rate, Stream, TrafficError};
 use nicety_types::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -27,11 +31,61 @@ const ROWS: usize = 1 << 16;
 /// By how much packets may seem to take the wire for longer than it does: each takes whole picoseconds.
 const ROUNDED: f64 = 1e-3;
 
+/// What happens while the packet buffer is full.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Overload {
+    Credits,
+    Lossy,
+    Pfc,
+}
+
+impl Overload {
+    const fn of(request: &Request) -> Overload {
+        match (request.lossy, request.pfc) {
+            (true, _) => Overload::Lossy,
+            (_, true) => Overload::Pfc,
+            _ => Overload::Credits,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Overload::Credits => "credits",
+            Overload::Lossy => "lossy",
+            Overload::Pfc => "pfc",
+        }
+    }
+
+    fn flow_control(self) -> FlowControl {
+        match self {
+            Overload::Credits => FlowControl::Credits,
+            Overload::Lossy => FlowControl::None(Buffering::default()),
+            Overload::Pfc => FlowControl::Pfc(Buffering::default(), PauseSpec::default()),
+        }
+    }
+}
+
 /// What the generator of a port leaves: what it offered, and why it ended early, if it did.
 #[derive(Default)]
 struct Sender {
     offered: Offered,
     error: Option<TrafficError>,
+}
+
+/// A run with traffic.
+struct Offering {
+    /// How many packets each port was to offer, if not all.
+    shares: Option<Vec<u64>>,
+    /// What each port offered, and all of them together.
+    each: Vec<Offered>,
+    all: Offered,
+    dropped: u64,
+    /// Of each port, frames that the host had no room for.
+    at_host: Vec<u64>,
+    meter: Rc<Meter>,
+    measured: Measured,
+    load: Load,
+    run: Run,
 }
 
 impl Rig<'_> {
@@ -42,84 +96,38 @@ impl Rig<'_> {
         expressions: &[String],
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
-        let (stop, interrupt) = self.stop();
-        let mut cluster = Cluster::new(ClusterConfig {
-            seed: self.request.seed,
-            interrupt: Some(interrupt),
-            log: self.environment.log.clone(),
-            capture: self.environment.capture_of("traffic"),
-            allowed: Allowed::ALL,
-            drops_allowed: self.request.lossy,
-            recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
-            recorded_rows: ROWS,
-            flow_control: match (self.request.lossy, self.request.pfc) {
-                (true, _) => FlowControl::None(Buffering::default()),
-                (_, true) => FlowControl::Pfc(Buffering::default(), PauseSpec::default()),
-                _ => FlowControl::Credits,
-            },
-            // Whatever drops or pauses is at the card: a switch sends as fast as one sender does.
-            topology: match self.request.lossy || self.request.pfc || expressions.len() > 1 {
-                true => Topology::Star,
-                false => Topology::Pair,
-            },
-            all_ports: (expressions.len() > 1).then_some(CARD.0),
-            ..ClusterConfig::new(1 + expressions.len() as u32, self.card.clone())
-        })?;
-        let over = Rc::new(Cell::new(false));
-        let senders = (0..)
-            .zip(expressions)
-            .map(|(port, expression)| self.send(&mut cluster, tested, (port, expression), &over))
-            .collect::<Result<Vec<_>, _>>()?;
-        // The memory lives as long as the run.
-        let _memory = match tested {
-            Tested::Messages(spec) => Some(self.receive(&mut cluster, spec.packet_payload)?),
-            Tested::Frames(..) => {
-                self.receive_frames(&mut cluster)?;
-                None
-            }
-        };
-        let (card, link) = (OnHost::of(cluster.host(1), tested)?, tested.link());
-        let payload_handler = self.handlers.has_payload_handler() && !tested.has_frames();
-        let meter = Rc::new(Meter::new(senders.len(), payload_handler));
-        card.processors().watched_by(meter.clone());
-        let run = self.run(&mut cluster, card.processors(), stop)?;
-        let senders: Vec<Sender> = senders.iter().map(|sender| sender.take()).collect();
-        if let Some(error) = senders.iter().find_map(|sender| sender.error.as_ref()) {
-            return Err(refused(error));
-        }
-        let each: Vec<Offered> = senders.iter().map(|sender| sender.offered).collect();
-        for (expression, offered) in expressions.iter().zip(&each) {
+        let overload = Overload::of(self.request);
+        let offering = self.run_traffic(tested, expressions, overload, recorded.is_some(), None)?;
+        for (expression, offered) in expressions.iter().zip(&offering.each) {
             fits_the_wire(traffic_of(expression)?.rate, offered)?;
         }
-        let (offered, held_up) = (together(&each), each.iter().any(held_up));
-        // A sender with credits keeps a place for its packet on the wire, and until the credit is back; others keep none.
-        let beside = match self.request.lossy || self.request.pfc {
-            true => Duration::ZERO,
-            false => link.latency + link.latency,
+        let lossless = match offering.dropped {
+            0 => None,
+            _ => Some(self.without_loss(tested, expressions, &offering)?),
         };
-        let measured = meter
-            .measured(beside, held_up)
-            .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
+        let Offering { each, all, dropped, at_host, meter, measured, load, run, .. } = offering;
+        let demand = lossless.as_ref().map(|of| Demand {
+            load: &of.load,
+            held: of.measured.held,
+            packets: of.measured.packets,
+        });
         let mut figures = TrafficRow {
             traffic: expressions.join(" + "),
-            overload: match (self.request.lossy, self.request.pfc) {
-                (true, _) => "lossy",
-                (_, true) => "pfc",
-                _ => "credits",
-            },
-            offered: offered.packets,
-            offered_bytes: offered.bytes,
-            offered_ns: offered.time.ns(),
-            dropped_by_overload: dropped(&run.network),
-            dropped_at_host: card.lost_at_host(),
+            overload: overload.name(),
+            offered: all.packets,
+            offered_bytes: all.bytes,
+            offered_ns: all.time.ns(),
+            dropped_by_overload: dropped,
+            dropped_at_host: at_host.iter().sum(),
+            loads_without_loss: lossless.is_some(),
             paused_ns: paused(&run.network),
             ..TrafficRow::default()
         };
         meter.fill(&mut figures);
-        if figures.handled + figures.dropped_by_overload != offered.packets {
+        if figures.handled + dropped != all.packets {
             return Err(Error::Program(format!(
-                "of {} packets {} were handled and {} dropped at the end of the run",
-                offered.packets, figures.handled, figures.dropped_by_overload
+                "of {} packets {} were handled and {dropped} dropped at the end of the run",
+                all.packets, figures.handled
             )));
         }
         if expressions.len() > 1 {
@@ -132,30 +140,13 @@ impl Rig<'_> {
                     offered_bytes: offered.bytes,
                     offered_ns: offered.time.ns(),
                     dropped_by_overload: offered.packets - row.handled,
+                    dropped_at_host: at_host[number],
                     ..row
                 }
             };
             figures.ports = expressions.iter().zip(&each).enumerate().map(of_port).collect();
         }
-        let interval = Interval::of_all(offered.time, offered.packets);
-        let packet_bytes = (offered.bytes + offered.packets / 2) / offered.packets;
-        let messages = Messages { packets_each: 1, before: 0, measured: figures.handled, after: 0 };
-        let load = Load::of(Input { packet_bytes, messages, interval }, tested, &card, self.handlers);
-        let mut row = measured.row(&load);
-        let mut limited_by = limited_by(row.limited_by, figures.dropped_by_overload, held_up, &row.parts);
-        if figures.dropped_at_host > 0 {
-            limited_by = limited_by.or(Some("host"));
-        }
-        if limited_by != row.limited_by {
-            let (judged, part) = verdict(limited_by, &row.parts);
-            // What comes through: a host that has no room limits what comes through the card to what it takes.
-            let taken = 1.0 - figures.dropped_at_host as f64 / figures.handled as f64;
-            let through = row.line_rate_fraction * if limited_by == Some("host") { taken } else { 1.0 };
-            row.capacity_fraction = capacity(limited_by, &row.parts, through);
-            (row.verdict, row.limiting_part) = (judged, part.to_owned());
-            (row.sustains_line_rate, row.limited_by) = (limited_by.is_none(), limited_by);
-        }
-        row.traffic = Some(figures);
+        let row = Row { traffic: Some(figures), ..measured.row(&load, demand) };
         let failures = run.failures();
         if let Some(recorded) = recorded {
             recorded(run.recording);
@@ -163,34 +154,137 @@ impl Rig<'_> {
         Ok((row, failures))
     }
 
-    /// The sender of a port sends its traffic, until that of a port is `over`.
+    /// The same packets once more, with a sender that waits, so that none is lost. What this run prints and whatever fails in it
+    /// was told of by the other one.
+    fn without_loss(
+        &self,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        lossy: &Offering,
+    ) -> Result<Offering, Error> {
+        let (compiled, interrupt) = (self.environment.compiled, self.environment.interrupt.clone());
+        let quiet = Environment { compiled, interrupt, ..Environment::default() };
+        let rig = Rig { environment: &quiet, ..*self };
+        rig.run_traffic(tested, expressions, Overload::Credits, false, Some(lossy))
+    }
+
+    /// Offers traffic to a card: that of an earlier run, with its times, where there is one.
+    fn run_traffic(
+        &self,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        overload: Overload,
+        records: bool,
+        earlier: Option<&Offering>,
+    ) -> Result<Offering, Error> {
+        let (stop, interrupt) = self.stop();
+        let ports = expressions.len();
+        let mut cluster = Cluster::new(ClusterConfig {
+            seed: self.request.seed,
+            interrupt: Some(interrupt),
+            log: self.environment.log.clone(),
+            capture: self.environment.capture_of("traffic"),
+            allowed: Allowed::ALL,
+            drops_allowed: overload == Overload::Lossy,
+            recording: if records { Level::Everything } else { Level::Summary },
+            recorded_rows: ROWS,
+            flow_control: overload.flow_control(),
+            // Whatever drops or pauses is at the card: a switch sends as fast as one sender does.
+            topology: match overload != Overload::Credits || ports > 1 {
+                true => Topology::Star,
+                false => Topology::Pair,
+            },
+            all_ports: (ports > 1).then_some(CARD.0),
+            ..ClusterConfig::new(1 + ports as u32, self.card.clone())
+        })?;
+        let shares = match earlier {
+            Some(earlier) => earlier.shares.clone(),
+            None => {
+                let generator = OnHost::of(cluster.host(sender_of(0).0), tested)?;
+                let interval = |bytes| generator.interval(bytes);
+                shares(expressions, self.request.seed, tested.sizes().1, &interval, self.environment)?
+            }
+        };
+        let send = |(port, expression): (u32, &String)| {
+            let packets = shares.as_ref().map_or(u64::MAX, |shares| shares[port as usize]);
+            self.send(&mut cluster, tested, (port, expression), packets)
+        };
+        let senders = (0..).zip(expressions).map(send).collect::<Result<Vec<_>, _>>()?;
+        // The memory lives as long as the run.
+        let _memory = match tested {
+            Tested::Messages(spec) => Some(self.receive(&mut cluster, spec.packet_payload)?),
+            Tested::Frames(..) => {
+                self.receive_frames(&mut cluster)?;
+                None
+            }
+        };
+        let (card, link) = (OnHost::of(cluster.host(1), tested)?, tested.link());
+        let payload_handler = self.handlers.has_payload_handler() && !tested.has_frames();
+        let meter = Rc::new(Meter::new(ports, payload_handler));
+        card.processors().watched_by(meter.clone());
+        card.watch((0..ports as u32).map(sender_of));
+        let run = self.run(&mut cluster, card.processors(), stop)?;
+        let senders: Vec<Sender> = senders.iter().map(|sender| sender.take()).collect();
+        if let Some(error) = senders.iter().find_map(|sender| sender.error.as_ref()) {
+            return Err(refused(error));
+        }
+        let each: Vec<Offered> = senders.iter().map(|sender| sender.offered).collect();
+        let all = together(&each);
+        let dropped = dropped(&run.network);
+        let at_host: Vec<u64> = (0..ports as u32).map(|port| card.lost_at_host(sender_of(port))).collect();
+        let handled = (all.packets - dropped).max(1);
+        // A sender with credits keeps a place for its packet on the wire, and until the credit is back; others keep none.
+        let beside = match overload {
+            Overload::Credits => link.latency + link.latency,
+            Overload::Lossy | Overload::Pfc => Duration::ZERO,
+        };
+        let lost = Lost {
+            dropped,
+            at_host: at_host.iter().sum::<u64>() as f64 / handled as f64,
+            held_up: each.iter().any(held_up),
+            ..Lost::default()
+        };
+        let measured = meter
+            .measured(beside, lost)
+            .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
+        let input = Input {
+            packet_bytes: (all.bytes + all.packets / 2) / all.packets,
+            messages: Messages { packets_each: 1, before: 0, measured: measured.packets, after: 0 },
+            // A packet takes the wire for longer where Ethernet may drop it.
+            interval: earlier
+                .map_or_else(|| Interval::of_all(all.time, all.packets), |earlier| earlier.load.interval),
+        };
+        let load = Load::of(input, tested, &card, self.handlers);
+        Ok(Offering { shares, each, all, dropped, at_host, meter, measured, load, run })
+    }
+
+    /// The sender of a port sends its traffic, so many packets at most.
     fn send(
         &self,
         cluster: &mut Cluster,
         tested: &Tested<'_>,
         (port, expression): (u32, &str),
-        over: &Rc<Cell<bool>>,
+        packets: u64,
     ) -> Result<Rc<RefCell<Sender>>, Error> {
-        let seed = self.request.seed.wrapping_add(port.into());
-        let opened = traffic_of(expression)?.open(seed, tested.sizes().1);
+        let opened = traffic_of(expression)?.open(seed_of(self.request.seed, port), tested.sizes().1);
         let has_frames = tested.has_frames();
         let mut stream = opened.and_then(Stream::ahead).map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
-        let (left, over) = (sender.clone(), over.clone());
+        let left = sender.clone();
         cluster.program(sender_of(port).0, move |host| async move {
             host.barrier().await;
+            let mut rest = packets;
             let next = |frame: &mut Vec<u8>| {
+                rest = rest.checked_sub(1)?;
                 let due = stream.next_frame(frame).unwrap_or_else(|error| {
                     left.borrow_mut().error = Some(error);
                     None
                 });
-                over.set(over.get() || due.is_none());
-                due.map(|due| match due {
-                    TrafficDue::Wire => Due::Wire,
-                    TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
-                })
+                due.map(due_of)
             };
             let target = Target { node: CARD, pt: PT, match_bits: DATA };
+            // Nobody ends it early.
+            let over = Cell::new(false);
             let offered = match has_frames {
                 true => host.frames()?.offer(CARD.0, next, &over).await,
                 false => host.portals()?.card().offer(target, next, &over).await,
@@ -263,22 +357,6 @@ fn held_up(offered: &Offered) -> bool {
     offered.late.ps() >= offered.time.ps().div_ceil(100)
 }
 
-/// The bottleneck, given what the loads of a run say that ends with packets in the card. Where no part has too much to do,
-/// the card keeps up, unless packets are lost or the sender was held up.
-fn limited_by(
-    by_loads: Option<&'static str>,
-    dropped: u64,
-    held_up: bool,
-    parts: &[PartRow],
-) -> Option<&'static str> {
-    let overloaded = parts.first().filter(|most| most.load > 1.0).map(|most| most.part);
-    match by_loads {
-        None | Some("waiting") if overloaded.is_none() && dropped > 0 => Some("packet buffer"),
-        Some("waiting") if !held_up => overloaded,
-        other => other,
-    }
-}
-
 /// Packets that found the card's packet buffer full.
 fn dropped(network: &NetworkStatistics) -> u64 {
     let own = network.queues.iter().filter(|queue| queue.reason == Drops::Card);
@@ -325,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {
+    fn a_sender_is_held_up_by_a_hundredth_of_the_time() {
         let offered = |late| Offered {
             packets: 10,
             bytes: 640,
@@ -334,15 +412,5 @@ mod tests {
             wire: Duration::from_us(100),
         };
         assert_eq!([0, 1, 2].map(|late| held_up(&offered(late))), [false, true, true]);
-        let parts = |load| [PartRow::new("link", None, load)];
-        let of = |by_loads, dropped, held_up| limited_by(by_loads, dropped, held_up, &parts(0.9));
-        assert_eq!(of(Some("waiting"), 0, false), None);
-        assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
-        assert_eq!(of(None, 3, false), Some("packet buffer"));
-        assert_eq!(of(Some("waiting"), 3, false), Some("packet buffer"));
-        assert_eq!(of(Some("matching unit"), 0, false), Some("matching unit"));
-        assert_eq!(of(None, 0, true), None);
-        // Too few packets for the buffer to fill up, but more of them would.
-        assert_eq!(limited_by(Some("waiting"), 0, false, &parts(14.9)), Some("link"));
     }
 }

@@ -90,7 +90,7 @@ impl Rig<'_> {
         let interval = Interval::of_each(interval);
         let input = Input { packet_bytes: self.packet_bytes, messages, interval };
         let load = Load::of(input, &Tested::Messages(spec), &card, self.handlers);
-        let row = Measured::of(&load, &run.recording)?.row(&load);
+        let row = Measured::of(&load, &run.recording)?.row(&load, None);
         let failures = run.failures();
         if let Some(recorded) = recorded {
             recorded(run.recording);

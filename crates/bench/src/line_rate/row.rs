@@ -1,7 +1,8 @@
 //! The results of a line-rate check.
 
 use super::super::figures::nearest_rank;
-use super::limit::{CLOSE, Seen, held_up, limit};
+use super::demand::Demand;
+use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_traffic};
 use super::load::Load;
 use super::memory::{MemoryRow, memory_row};
 use super::meter::TrafficRow;
@@ -92,6 +93,26 @@ pub struct Loads {
     pub lock: f64,
     /// The busiest bank of a level of memory that processors share; 0 where the card has no such level.
     pub memory_bank: f64,
+    /// The part of the host that has most to do with the frames that come to it, such as the CPU of a receive channel's interrupts;
+    /// none on cards whose host takes no packets.
+    pub host: Option<f64>,
+}
+
+impl Loads {
+    /// That of a part, by its name; none where it has none of its own.
+    pub(super) fn of(&self, part: &str) -> Option<f64> {
+        Some(match part {
+            "handler processors" => self.hpus,
+            "matching unit" => self.matching,
+            "link" => self.link,
+            "bus to card" => self.bus_to_card,
+            "bus to host" => self.bus_to_host,
+            "lock" => self.lock,
+            "memory bank" => self.memory_bank,
+            "host" => return self.host,
+            _ => return None,
+        })
+    }
 }
 
 /// A word of memory that handlers have waited for, over the whole run.
@@ -131,7 +152,7 @@ pub struct Row {
     pub message_packets: u64,
     /// Messages measured.
     pub messages: u64,
-    /// Packets measured.
+    /// Packets measured; of traffic, those handled.
     pub packets: u64,
     /// Cycles of a payload handler: the mean; none if the program has no payload handler or it never ran.
     pub cycles_mean: Option<f64>,
@@ -148,7 +169,7 @@ pub struct Row {
     /// Each handler that ran.
     pub handlers: Vec<HandlerRow>,
     /// Handler processor time per packet: its payload handler, and its share of header and completion handlers,
-    /// including waits for transfers and commands.
+    /// including waits for transfers and commands. Of traffic, per packet offered.
     pub handler_ns: f64,
     /// Its budget: the time between two packets, times the processors.
     pub handler_budget_ns: f64,
@@ -170,7 +191,7 @@ pub struct Row {
     /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
-    /// host`, `lock` (a word that one handler at a time holds), `memory bank`, `host`, whose rings are full, or `cache misses`
+    /// host`, `lock` (a word that one handler at a time holds), `memory bank`, `host` (the part of it that takes frames), or `cache misses`
     /// where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer` where
     /// the sender waits for credits, or `waiting` where handlers wait for one another.
     pub limited_by: Option<&'static str>,
@@ -218,6 +239,9 @@ pub(super) struct Measured {
     /// Whether one yielded its processor.
     pub(super) parked: bool,
     pub(super) fates: Fates,
+    /// Packets measured, and their payload.
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
     /// The time from the completion of the last packet before to that of the last one measured.
     pub(super) took: Duration,
     /// Busy time of the processors in it, all together.
@@ -228,6 +252,8 @@ pub(super) struct Measured {
     /// Time that the packets measured held slots of the packet buffer, all together, from their departure until the
     /// sender has the credit back.
     pub(super) places: Duration,
+    /// What became of traffic that the card could not take; none of equal packets, of which none is lost.
+    pub(super) lost: Option<Lost>,
 }
 
 pub(super) const KINDS: [&str; 3] = ["header", "payload", "completion"];
@@ -283,40 +309,29 @@ impl Measured {
             held: runs.iter().flatten().map(held).sum(),
             parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
             fates,
+            packets: messages.measured * messages.packets_each,
+            bytes: messages.measured * messages.packets_each * load.packet_bytes,
             took,
             at_work,
             buffer_used: most_at_once(stays),
             held_up,
             places,
+            lost: None,
         })
     }
 
-    pub(super) fn row(&self, load: &Load) -> Row {
+    /// The row of a run, with what its packets need of the card: what was seen in the run itself, or in one without loss.
+    pub(super) fn row(&self, load: &Load, lossless: Option<Demand<'_>>) -> Row {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
-        let packets = messages.measured * messages.packets_each;
-        let at_work = self.held;
-        let wire = interval.times(packets);
+        let own = Demand { load, held: self.held, packets: self.packets };
+        let demand = lossless.unwrap_or(own);
         let line_rate = 1e12 / interval.ps();
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
-        let packets_per_s = line_rate.min(1e12 * packets as f64 / self.took.ps() as f64);
+        let packets_per_s = line_rate.min(1e12 * self.packets as f64 / self.took.ps() as f64);
         let fraction = packets_per_s / line_rate;
-        let most = |of: &dyn Fn(&WaitedWord) -> f64| load.words.iter().map(of).fold(0.0, f64::max);
-        let loads = Loads {
-            hpus: at_work.ps() as f64 / (wire * hpus) as f64,
-            matching: load.share(load.busy.matching),
-            link: load.share(load.busy.link),
-            bus_to_card: load.share(load.busy.bus_to_card),
-            bus_to_host: load.share(load.busy.bus_to_host),
-            lock: most(&|word| load.lock(word)),
-            memory_bank: load.levels.iter().map(|level| load.bank(level)).fold(0.0, f64::max),
-        };
-        // More processors may hand a lock over sooner.
-        let held = most(&|word| load.share(word.held));
-        let others =
-            [loads.matching, loads.link, loads.bus_to_card, loads.bus_to_host, held, loads.memory_bank];
-        let reachable = 1.0 / others.into_iter().fold(1.0, f64::max);
+        let (loads, handled) = (demand.loads(), own.loads_at_work());
         let parked = self.parked;
-        let places = self.places.ps() as f64 / (wire * load.buffer_packets) as f64;
+        let places = self.places.ps() as f64 / (interval.times(self.packets) * load.buffer_packets) as f64;
         let seen = Seen {
             hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
             held_up: self.held_up || !parked && places > 1.0,
@@ -324,8 +339,9 @@ impl Measured {
             buffer_full: !parked && (places * fraction >= CLOSE || loads.hpus <= 1.0),
             fraction,
         };
-        let misses: f64 = load.caches.iter().map(|cache| load.misses(cache)).sum();
-        let limited_by = limit(&loads, misses, seen);
+        let by_loads = limit(&loads, &handled, demand.misses(), seen);
+        let of_buffer = matches!(by_loads, None | Some("packet buffer" | "waiting")) && !parked;
+        let reachable = demand.reachable();
         let handlers = self.handlers.clone();
         let payload = handlers.iter().find(|row| row.handler == "payload");
         let row = Row {
@@ -333,41 +349,61 @@ impl Measured {
             packet_bytes,
             message_packets: messages.packets_each,
             messages: messages.measured,
-            packets,
+            packets: self.packets,
             cycles_mean: payload.map(|row| row.cycles_mean),
             cycles_p99: payload.map(|row| row.cycles_p99),
             instructions_mean: payload.map(|row| row.instructions_mean),
             instructions_p99: payload.map(|row| row.instructions_p99),
-            handler_ns: at_work.ps() as f64 / (1000 * packets) as f64,
+            handler_ns: demand.handler_ps() / 1000.0,
             handler_budget_ns: interval.ps() * hpus as f64 / 1000.0,
-            hpus_needed: (reachable >= 1.0).then(|| at_work.ps().div_ceil(wire)),
+            hpus_needed: (reachable >= 1.0).then(|| demand.hpus_needed()),
             hpus,
             reachable_fraction: reachable,
-            sustains_line_rate: limited_by.is_none(),
-            limited_by,
             packet_interval_ns: interval.ps() / 1000.0,
             packet_wire_bytes: load.wire_bytes,
             line_rate_packets_per_s: line_rate,
             packets_per_s,
             line_rate_fraction: fraction,
-            bandwidth_bytes_per_s: packets_per_s * packet_bytes as f64,
+            bandwidth_bytes_per_s: packets_per_s * self.bytes as f64 / self.packets as f64,
             buffer_packets_used: self.buffer_used,
             buffer_packets: load.buffer_packets,
             loads,
             packet_fates: self.fates,
             sent_per_packet: load.sent as f64 / load.packets() as f64,
             handlers,
-            locks: lock_rows(load),
-            memory: memory_row(load),
+            locks: lock_rows(demand.load),
+            memory: memory_row(demand.load),
             refused_commands: load.refused_commands.clone(),
             ..Row::default()
         };
         // While another part is overloaded, packets fill the buffer because of that.
-        let of_buffer = matches!(limited_by, None | Some("packet buffer" | "waiting")) && !parked;
-        let parts = parts(&row, of_buffer.then_some(places));
+        let host = demand.load.host.as_ref().map(|(name, _)| name.as_str());
+        let parts = parts(&row, of_buffer.then_some(places), host);
+        let limited_by = match &self.lost {
+            None => by_loads,
+            Some(lost) => limit_of_traffic(by_loads, lost, fraction, &parts),
+        };
         let (verdict, limiting_part) = verdict(limited_by, &parts);
-        let capacity_fraction = capacity(limited_by, &parts, fraction);
-        Row { verdict, limiting_part: limiting_part.to_owned(), capacity_fraction, parts, ..row }
+        // What came through, in the work of the part that limits: packets that came through may be others than those offered.
+        // The host's part is not held up by what it has no room for.
+        let work = limited_by
+            .filter(|part| *part != "host")
+            .and_then(|part| Some(handled.of(part)? / loads.of(part)?))
+            .unwrap_or(1.0);
+        let taken = match (limited_by, &self.lost) {
+            (Some("host"), Some(lost)) if lost.at_host > 0.0 => 1.0 - lost.at_host,
+            _ => 1.0,
+        };
+        let capacity_fraction = capacity(limited_by, &parts, fraction * work * taken);
+        Row {
+            verdict,
+            limiting_part: limiting_part.to_owned(),
+            limited_by,
+            sustains_line_rate: limited_by.is_none(),
+            capacity_fraction,
+            parts,
+            ..row
+        }
     }
 }
 

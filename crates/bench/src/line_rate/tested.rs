@@ -5,9 +5,9 @@ use nicety::cards::Card;
 use nicety::{Error, FrameHandlers, HandlerNames, Handlers, Host};
 use nicety_fabric::LinkSpec;
 use nicety_nic::SpinSpec;
-use nicety_nic::ethernet::{EthernetSpec, HandlersSpec, InstallError};
+use nicety_nic::ethernet::{EthernetSpec, ForHost, HandlersSpec, HostWork, InstallError};
 use nicety_nic::spin::{self, Busy, HpuSpec, Processors, load_frame_handler};
-use nicety_types::Gap;
+use nicety_types::{Duration, Gap, NodeId};
 use std::rc::Rc;
 
 /// The shortest frame, in bytes without its check sequence.
@@ -134,6 +134,14 @@ impl OnHost {
         }
     }
 
+    /// How long a packet that it generates has its link.
+    pub(super) fn interval(&self, bytes: u64) -> Duration {
+        match self {
+            OnHost::Messages(card) => card.wire_interval(bytes),
+            OnHost::Frames(frames) => frames.wire_interval(bytes),
+        }
+    }
+
     pub(super) fn busy(&self) -> Busy {
         match self {
             OnHost::Messages(card) => card.busy(),
@@ -149,11 +157,33 @@ impl OnHost {
         }
     }
 
-    /// Packets for the host that found no room there.
-    pub(super) fn lost_at_host(&self) -> u64 {
+    /// Counts what the host has no room for of each of these senders from now on.
+    pub(super) fn watch(&self, senders: impl Iterator<Item = NodeId>) {
+        if let OnHost::Frames(frames) = self {
+            senders.for_each(|sender| frames.watch_generator(sender));
+        }
+    }
+
+    /// Packets of a sender for the host that found no room there.
+    pub(super) fn lost_at_host(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
-            OnHost::Frames(frames) => frames.ring_full(),
+            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.dropped_at_host),
         }
+    }
+
+    /// What each part of the host has done for frames; none where no part of it takes packets.
+    pub(super) fn host_work(&self) -> Option<Vec<HostWork>> {
+        match self {
+            OnHost::Messages(_) => None,
+            OnHost::Frames(frames) => Some(frames.host_work()),
+        }
+    }
+
+    /// Bus time of all packets for the host, over that of those that found room there.
+    pub(super) fn for_host(&self) -> f64 {
+        let OnHost::Frames(frames) = self else { return 1.0 };
+        let ForHost { carried, left_out } = frames.for_host();
+        1.0 + left_out.ps() as f64 / carried.ps().max(1) as f64
     }
 }

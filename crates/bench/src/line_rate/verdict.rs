@@ -28,10 +28,10 @@ pub enum Verdict {
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
     /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank`, `cache
-    /// misses` (the part of the processors' time that they wait for lines) or `packet buffer`.
+    /// misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
     pub part: &'static str,
-    /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, or
-    /// the level behind the caches.
+    /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, the
+    /// level behind the caches, or a CPU of the host.
     pub name: Option<String>,
     /// Its load: the part of its capacity that packets at the line rate need.
     pub load: f64,
@@ -48,8 +48,8 @@ impl PartRow {
 }
 
 /// The parts of a card, the most loaded first. `places` is the load of the packet buffer, where that can be told: while
-/// another part is overloaded, packets fill the buffer because of that.
-pub(super) fn parts(row: &Row, places: Option<f64>) -> Vec<PartRow> {
+/// another part is overloaded, packets fill the buffer because of that. `host` is the name of the host's part with most to do.
+pub(super) fn parts(row: &Row, places: Option<f64>, host: Option<&str>) -> Vec<PartRow> {
     let loads = &row.loads;
     let mut parts = vec![
         PartRow::new("handler processors", None, loads.hpus),
@@ -66,6 +66,8 @@ pub(super) fn parts(row: &Row, places: Option<f64>) -> Vec<PartRow> {
     parts.extend(busiest.map(|level| PartRow::new("memory bank", Some(level.busiest.clone()), level.load)));
     let most = row.memory.caches.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     parts.extend(most.map(|cache| PartRow::new(CACHE_MISSES, Some(cache.level.clone()), cache.load)));
+    let of_host = |load: f64| PartRow::new("host", host.map(str::to_owned).filter(|_| load > 0.0), load);
+    parts.extend(loads.host.map(of_host));
     parts.extend(places.map(|load| PartRow::new("packet buffer", None, load)));
     parts.sort_by(|a, b| b.load.total_cmp(&a.load));
     parts
@@ -133,7 +135,7 @@ mod tests {
     fn below_90_percent_is_yes_and_below_100_barely() {
         let of = |hpus: f64| {
             let row = Row { loads: Loads { hpus, matching: 0.3, ..Loads::default() }, ..Row::default() };
-            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None))
+            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None, None))
         };
         assert_eq!(of(0.899), (Verdict::Yes, "handler processors"));
         assert_eq!(of(0.9), (Verdict::Barely, "handler processors"));
@@ -150,7 +152,7 @@ mod tests {
             memory: MemoryRow { levels: vec![level("bank 3 of l1", 0.6)], ..MemoryRow::default() },
             ..Row::default()
         };
-        let parts = parts(&row, Some(0.95));
+        let parts = parts(&row, Some(0.95), None);
         let shown: Vec<(&str, Option<&str>, f64)> =
             parts.iter().map(|part| (part.part, part.name.as_deref(), part.headroom)).collect();
         assert_eq!(shown[0].0, "packet buffer");

@@ -360,6 +360,12 @@ pub(crate) fn store_time(spec: &PcieSpec, bytes: u64) -> Duration {
     pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()
 }
 
+/// How long the card occupies an idle link with writing `bytes` to host memory.
+pub(crate) fn write_time(spec: &PcieSpec, bytes: u64) -> Duration {
+    let pieces = split::requests(0, bytes, spec.mps);
+    pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()
+}
+
 const BUS: Stages = (Stage::BUS, Stage::BUS_QUEUED);
 const FETCH: Stages = (Stage::FETCH, Stage::FETCH_QUEUED);
 const DEPOSIT: Stages = (Stage::DEPOSIT, Stage::DEPOSIT_QUEUED);

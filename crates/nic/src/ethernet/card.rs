@@ -12,7 +12,7 @@ use nicety_fabric::Port;
 use nicety_host::Memory;
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_stack::Toeplitz;
-use nicety_types::{MessageId, NodeId, Recorder};
+use nicety_types::{Duration, MessageId, NodeId, Recorder};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
@@ -67,6 +67,9 @@ pub struct Card {
     pub(super) discards: Cell<bool>,
     /// Whose frames are counted on their own.
     pub(super) testers: Testers,
+    /// Bus time for frames to the host: of those that had a buffer, and of those that had none.
+    pub(super) carried: Cell<Duration>,
+    pub(super) left_out: Cell<Duration>,
     counters: Cell<Statistics>,
     messages: Cell<u64>,
 }
@@ -105,6 +108,8 @@ impl Card {
             link: Pool::new(sim, 1),
             discards: Cell::new(false),
             testers: Testers::default(),
+            carried: Cell::new(Duration::ZERO),
+            left_out: Cell::new(Duration::ZERO),
             counters: Cell::default(),
             messages: Cell::default(),
             sim: sim.clone(),

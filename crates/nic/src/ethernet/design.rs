@@ -7,6 +7,7 @@ use super::messages::{Messenger, Posted};
 use super::net::Net;
 use super::sockets::Sockets;
 use super::spec::{EthernetSpec, HEADERS, read_ethernet};
+use super::work::{ForHost, HostWork};
 use super::{stages, wire};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
@@ -21,7 +22,7 @@ use nicety_host::threads::{Account, Group};
 use nicety_hpu::Core;
 use nicety_kernel::describe;
 use nicety_spec::Reader;
-use nicety_types::{NodeId, Stage};
+use nicety_types::{Duration, NodeId, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
@@ -136,6 +137,11 @@ impl Node {
         self.net.card.offer(target, next, over).await
     }
 
+    /// How long a frame of so many bytes has the card's link.
+    pub fn wire_interval(&self, bytes: u64) -> Duration {
+        self.net.card.port.serialisation(bytes)
+    }
+
     /// Counts the frames of a tester on their own from now on.
     pub fn watch_tester(&self, tester: NodeId) {
         self.net.card.testers.watch(tester);
@@ -149,6 +155,17 @@ impl Node {
     /// Busy times of parts of the card so far.
     pub fn busy(&self) -> Busy {
         self.net.card.busy()
+    }
+
+    /// What frames have made each part of the host do so far.
+    pub fn host_work(&self) -> Vec<HostWork> {
+        self.net.work()
+    }
+
+    /// Bus time of frames for the host so far.
+    pub fn for_host(&self) -> ForHost {
+        let card = &self.net.card;
+        ForHost { carried: card.carried.get(), left_out: card.left_out.get() }
     }
 
     /// The counters so far.

@@ -20,7 +20,7 @@ impl Net {
     pub(super) fn start_driver(self: &Rc<Net>) {
         let cpus = self.spec.interrupts.cpus;
         for (number, ring) in self.card.receive.iter().enumerate() {
-            let handler = self.threads.thread(Placement::Interrupt(number % cpus));
+            let handler = self.interrupt_thread(number % cpus);
             // The card owns its rings, and they must not own it.
             let (card, woken) = (Rc::downgrade(&self.card), handler.clone());
             ring.coalescing.connect(move |_| {
@@ -35,10 +35,16 @@ impl Net {
             self.sim.spawn(self.clone().serve_received(number, handler));
         }
         for (number, ring) in self.card.transmit.iter().enumerate() {
-            let handler = self.threads.thread(Placement::Interrupt(number % cpus));
+            let handler = self.interrupt_thread(number % cpus);
             ring.handler.replace(Some(handler.clone()));
             self.sim.spawn(self.clone().serve_sent(number, handler));
         }
+    }
+
+    fn interrupt_thread(&self, cpu: usize) -> Thread {
+        let thread = self.threads.thread(Placement::Interrupt(cpu));
+        self.interrupted.borrow_mut().push((cpu, thread.clone()));
+        thread
     }
 
     /// The handler of a receive channel's interrupts.

@@ -291,7 +291,7 @@ impl Card {
     /// Gives a frame, whose last byte came then, to its rule's handlers, or takes it to host memory.
     pub(super) async fn choose(self: &Rc<Card>, handling: &Handling, checked: Checked, came: Time) {
         let Checked { message, mut path, .. } = checked;
-        handling.frames.watch_arrived(message);
+        handling.frames.watch_arrived(message, checked.frame.len() as u64);
         let now = self.sim.now();
         let taken = handling.spec.match_;
         let start = handling.matching.borrow_mut().claim(message, now, taken, &mut path);

@@ -15,6 +15,7 @@
 //! | `net.rs` | the host's network: the stack, timers, who waits for what |
 //! | `holding.rs` | bytes that a reader is not told of yet |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
+//! | `work.rs` | what frames make each part of the host do |
 //! | `sockets/` | sockets, and the calls of programs on them |
 //! | `messages/` | `send` and `recv` over connections |
 //! | `design.rs` | the card behind the design seam |
@@ -56,6 +57,7 @@ mod tester;
 mod transmit;
 mod waiters;
 mod wire;
+mod work;
 
 pub use card::Statistics;
 pub(crate) use design::DESIGN;
@@ -70,3 +72,4 @@ pub use spec::{
 };
 pub use tester::Tester;
 pub use wire::{ipv4, ipv6};
+pub use work::{ForHost, HostWork};

@@ -83,6 +83,8 @@ pub(super) struct Net {
     pub(super) system_calls: Cell<u64>,
     /// Interrupts of receive channels that were handled, and what their handlers took before they took frames.
     pub(super) handlers: Cell<(u64, Duration)>,
+    /// The threads of interrupts, with their CPUs.
+    pub(super) interrupted: RefCell<Vec<(usize, Thread)>>,
     /// When the timer's thread is to run.
     due: Cell<Option<Time>>,
     due_sooner: Signal,
@@ -117,6 +119,7 @@ impl Net {
             known: RefCell::default(),
             system_calls: Cell::new(0),
             handlers: Cell::new((0, Duration::ZERO)),
+            interrupted: RefCell::default(),
             due: Cell::new(None),
             due_sooner: Signal::new(sim),
             spec,

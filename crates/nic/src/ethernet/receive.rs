@@ -58,6 +58,8 @@ pub(super) struct ReceiveRing {
     pub(super) packets: Cell<u64>,
     /// Frames that have come, those without a buffer not.
     pub(super) frames: Cell<u64>,
+    /// Frames that have found no buffer.
+    pub(super) missed: Cell<u64>,
     /// Frames whose completions are in host memory.
     pub(super) arrived: RefCell<VecDeque<Arrived>>,
     pub(super) coalescing: Coalescing,
@@ -85,6 +87,7 @@ impl ReceiveRing {
             joining: Joining::default(),
             packets: Cell::new(0),
             frames: Cell::new(0),
+            missed: Cell::new(0),
             arrived: RefCell::default(),
             coalescing,
         })
@@ -200,13 +203,17 @@ impl Card {
         let number = hash % self.receive.len();
         let ring = &self.receive[number];
         let bytes = payload.len();
+        let on_bus = self.spec.bus.write_time(bytes) + self.spec.bus.write_time(ring.completion);
         let Some((address, completion, buffers)) = ring.take(bytes) else {
             self.count(|counted| counted.ring_full += frames);
+            ring.missed.set(ring.missed.get() + frames);
+            self.left_out.set(self.left_out.get() + on_bus);
             self.judge(message.source, Fate::NoRoom, frames);
             self.recorder.message_matched(message, self.sim.now(), "ring full");
             return;
         };
         self.judge(message.source, Fate::Host, frames);
+        self.carried.set(self.carried.get() + on_bus);
         ring.frames.set(ring.frames.get() + frames);
         ring.packets.set(ring.packets.get() + 1);
         self.recorder.message_matched(message, self.sim.now(), "frame");

@@ -31,7 +31,6 @@ pub use engine::{Engine, LastUse, Moving};
 pub use first_fit::FirstFit;
 pub(crate) use loopback::Loopback;
 pub use matching::Matching;
-pub(crate) use pace::Pace;
-pub use pace::{Due, Offered};
+pub use pace::{Due, Offered, Pace};
 pub use seen::Seen;
 pub use window::Window;

@@ -27,7 +27,8 @@ pub struct Offered {
 }
 
 /// The course of a generator.
-pub(crate) struct Pace {
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
     begin: Time,
     /// When the link is free after the latest packet, and when it would be if nothing had held it up.
     free: Time,
@@ -36,12 +37,13 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) fn from(begin: Time) -> Pace {
+    /// Nothing is sent yet, and the first packet is due from then on.
+    pub fn from(begin: Time) -> Pace {
         Pace { begin, free: begin, unhindered: begin, offered: Offered::default() }
     }
 
     /// When the next packet may ask for the link.
-    pub(crate) fn next(&mut self, due: Due) -> Time {
+    pub fn next(&mut self, due: Due) -> Time {
         if let Due::After(time) = due {
             self.unhindered = self.unhindered.max(self.begin + time);
         }
@@ -49,7 +51,7 @@ impl Pace {
     }
 
     /// It has the link from `now` on, for `interval`.
-    pub(crate) fn sent(&mut self, now: Time, interval: Duration, bytes: u64) {
+    pub fn sent(&mut self, now: Time, interval: Duration, bytes: u64) {
         self.unhindered += interval;
         self.free = now + interval;
         self.offered.packets += 1;
@@ -57,7 +59,8 @@ impl Pace {
         self.offered.wire += interval;
     }
 
-    pub(crate) fn end(self) -> Offered {
+    /// What was offered.
+    pub fn end(self) -> Offered {
         let Pace { begin, free, unhindered, offered } = self;
         Offered { time: unhindered.since(begin), late: free.saturating_since(unhindered), ..offered }
     }

@@ -37,7 +37,7 @@ mod transmit;
 mod watch;
 mod wire;
 
-pub use crate::parts::{Due, Offered};
+pub use crate::parts::{Due, Offered, Pace};
 pub(crate) use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 /// Is told of packets and handlers of a card, in the order of time. What it does takes no time of the simulation.
 pub trait Watch {
-    /// A packet of this message is whole in the packet buffer.
-    fn arrived(&self, message: MessageId, at: Time);
+    /// A packet of this message, with so many bytes of payload, is whole in the packet buffer.
+    fn arrived(&self, message: MessageId, bytes: u64, at: Time);
 
     /// A packet of this message has left, or leaves then, the packet buffer: deposited, handled or dropped.
     fn settled(&self, message: MessageId, at: Time);
@@ -26,16 +26,16 @@ impl Processors {
     }
 
     /// A packet is whole in the packet buffer.
-    pub(in crate::spin) fn note_arrived(&self, message: MessageId, offset: u64) {
+    pub(in crate::spin) fn note_arrived(&self, message: MessageId, offset: u64, bytes: u64) {
         let now = self.sim.now();
         self.recorder.packet_arrived(message, offset, now);
-        self.watch_arrived(message);
+        self.watch_arrived(message, bytes);
     }
 
     /// The same, told to the witness alone.
-    pub(crate) fn watch_arrived(&self, message: MessageId) {
+    pub(crate) fn watch_arrived(&self, message: MessageId, bytes: u64) {
         if let Some(watch) = self.watch.get() {
-            watch.arrived(message, self.sim.now());
+            watch.arrived(message, bytes, self.sim.now());
         }
     }
 

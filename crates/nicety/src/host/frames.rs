@@ -2,10 +2,10 @@
 
 use super::Host;
 use crate::Error;
-use nicety_nic::ethernet::{InstallError, Node, Rule, RuleReport};
+use nicety_nic::ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
 use nicety_nic::spin::Due;
 use nicety_nic::spin::{Busy, Handlers, Offered, Processors, load_frame_handler};
-use nicety_types::NodeId;
+use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -79,14 +79,34 @@ impl FrameHandlers {
         self.handling().sent()
     }
 
-    /// Frames that found no buffer in the host.
-    pub fn ring_full(&self) -> u64 {
-        self.node.report().card.ring_full
+    /// What frames have made each part of the host do so far.
+    pub fn host_work(&self) -> Vec<HostWork> {
+        self.node.host_work()
+    }
+
+    /// Bus time of frames for the host so far.
+    pub fn for_host(&self) -> ForHost {
+        self.node.for_host()
+    }
+
+    /// What has become of the frames of a generator, where they are [watched](FrameHandlers::watch_generator).
+    pub fn judged(&self, node: NodeId) -> Option<Judged> {
+        self.node.judged(node)
+    }
+
+    /// Counts the frames of a generator on their own from now on.
+    pub fn watch_generator(&self, node: NodeId) {
+        self.node.watch_tester(node);
     }
 
     /// Busy times of parts of the card so far.
     pub fn busy(&self) -> Busy {
         self.node.busy()
+    }
+
+    /// How long a frame of so many bytes has the card's link.
+    pub fn wire_interval(&self, bytes: u64) -> Duration {
+        self.node.wire_interval(bytes)
     }
 
     /// Has the card generate frames, as [`Node::offer`].

@@ -42,7 +42,7 @@ impl Card {
             return self.free_slot_of(own);
         }
         let Some((mut packet, header)) = self.read(packet, own) else { return };
-        self.note_arrived(packet.message, packet.offset);
+        self.note_arrived(packet.message, packet.offset, packet.payload.len());
         // A reply or an acknowledgement finds its operation by number, as a further packet finds its message.
         let searches = header.is_some_and(|h| !matches!(h.kind, HeaderKind::Reply | HeaderKind::Ack));
         let service = if searches { self.spec.match_first } else { self.spec.match_further };

@@ -1,0 +1,83 @@
+//! What packets at the line rate need of a card: the time of each part for all of them, over the time in which they come.
+
+use super::load::Load;
+use super::row::Loads;
+use nicety::Duration;
+
+/// A run that shows what packets need. Where packets were lost, those that the card handled are others than those offered: a full
+/// buffer takes more of the long ones, during which a place becomes free. What the offered ones need then shows a run without loss.
+#[derive(Clone, Copy)]
+pub(super) struct Demand<'l> {
+    pub(super) load: &'l Load,
+    /// Time that handlers held processors for so many packets, all together.
+    pub(super) held: Duration,
+    pub(super) packets: u64,
+}
+
+impl Demand<'_> {
+    /// The loads of all parts at the line rate.
+    pub(super) fn loads(&self) -> Loads {
+        let load = self.load;
+        Loads {
+            hpus: self.hpus(),
+            matching: load.share(load.busy.matching),
+            link: load.share(load.busy.link),
+            bus_to_card: load.share(load.busy.bus_to_card) * load.for_host,
+            bus_to_host: load.share(load.busy.bus_to_host) * load.for_host,
+            host: load.host.as_ref().map(|(_, load)| *load),
+            lock: load.words.iter().map(|word| load.lock(word)).fold(0.0, f64::max),
+            memory_bank: load.levels.iter().map(|level| load.bank(level)).fold(0.0, f64::max),
+        }
+    }
+
+    /// The loads with which parts were at work: the bus without packets that the host had no room for.
+    pub(super) fn loads_at_work(&self) -> Loads {
+        let (loads, for_host) = (self.loads(), self.load.for_host);
+        Loads {
+            bus_to_card: loads.bus_to_card / for_host,
+            bus_to_host: loads.bus_to_host / for_host,
+            ..loads
+        }
+    }
+
+    /// Handler processor time of a packet.
+    pub(super) fn handler_ps(&self) -> f64 {
+        self.held.ps() as f64 / self.packets as f64
+    }
+
+    /// The time of so many packets at the line rate.
+    fn time(&self) -> u64 {
+        self.load.interval.times(self.packets)
+    }
+
+    fn hpus(&self) -> f64 {
+        self.held.ps() as f64 / (self.time() * self.load.hpus) as f64
+    }
+
+    /// Handler processors that are busy at the line rate.
+    pub(super) fn hpus_needed(&self) -> u64 {
+        self.held.ps().div_ceil(self.time())
+    }
+
+    /// The part of the processors' load that they wait for lines of data caches.
+    pub(super) fn misses(&self) -> f64 {
+        self.load.caches.iter().map(|cache| self.load.misses(cache)).sum()
+    }
+
+    /// The fraction of the line rate that any number of handler processors would reach.
+    pub(super) fn reachable(&self) -> f64 {
+        let (load, loads) = (self.load, self.loads());
+        // More processors may hand a lock over sooner.
+        let held = load.words.iter().map(|word| load.share(word.held)).fold(0.0, f64::max);
+        let others = [
+            loads.matching,
+            loads.link,
+            loads.bus_to_card,
+            loads.bus_to_host,
+            held,
+            loads.memory_bank,
+            loads.host.unwrap_or_default(),
+        ];
+        1.0 / others.into_iter().fold(1.0, f64::max)
+    }
+}

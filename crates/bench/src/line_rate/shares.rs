@@ -1,0 +1,113 @@
+//! How many packets each of several ports offers: those that are due until the first of them ends.
+//!
+//! That is decided before the run, on wires that nothing holds up. Were it decided in it, a port that a full packet buffer holds
+//! up would end late, and the others would send more than their rates have meanwhile: the card would meet another mix.
+
+use super::request::{refused, traffic_of};
+use nicety::{Environment, Error};
+use nicety_nic::spin::{Due, Pace};
+use nicety_traffic::{Due as TrafficDue, Stream};
+use nicety_types::{Duration, Time};
+use std::sync::atomic::Ordering;
+
+/// The random streams of a port's traffic.
+pub(super) fn seed_of(seed: u64, port: u32) -> u64 {
+    seed.wrapping_add(port.into())
+}
+
+/// When a generator may send a packet.
+pub(super) const fn due(due: TrafficDue) -> Due {
+    match due {
+        TrafficDue::Wire => Due::Wire,
+        TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
+    }
+}
+
+/// The packets that each port offers; none for a single port, which offers all. Frames have `largest` bytes at most, and one of so many
+/// bytes has the link for that `interval`.
+///
+/// # Errors
+/// Traffic that is none, or an interrupt.
+pub(super) fn shares(
+    expressions: &[String],
+    seed: u64,
+    largest: u64,
+    interval: &dyn Fn(u64) -> Duration,
+    environment: &Environment<'_>,
+) -> Result<Option<Vec<u64>>, Error> {
+    if expressions.len() < 2 {
+        return Ok(None);
+    }
+    let open = |(port, expression): (u32, &String)| {
+        let opened = traffic_of(expression)?.open(seed_of(seed, port), largest);
+        Wire::on(opened.map_err(|error| refused(&error))?)
+    };
+    let mut wires = (0..).zip(expressions).map(open).collect::<Result<Vec<_>, _>>()?;
+    let interrupt = environment.interrupt.as_deref();
+    loop {
+        let first = wires.iter_mut().min_by_key(|wire| wire.at).expect("there are two at least");
+        let Some(bytes) = first.next else {
+            return Ok(Some(wires.iter().map(|wire| wire.sent).collect()));
+        };
+        first.send(bytes, interval(bytes))?;
+        if interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(Error::Interrupted);
+        }
+    }
+}
+
+/// A port's wire that nothing holds up.
+struct Wire {
+    stream: Stream,
+    pace: Pace,
+    frame: Vec<u8>,
+    /// Bytes of the next packet; none at the end.
+    next: Option<u64>,
+    /// When it leaves, or when the wire is free behind the last one.
+    at: Time,
+    sent: u64,
+}
+
+impl Wire {
+    fn on(stream: Stream) -> Result<Wire, Error> {
+        let pace = Pace::from(Time::ZERO);
+        let mut wire = Wire { stream, pace, frame: Vec::new(), next: None, at: Time::ZERO, sent: 0 };
+        wire.look()?;
+        Ok(wire)
+    }
+
+    fn look(&mut self) -> Result<(), Error> {
+        let next = self.stream.next_frame(&mut self.frame).map_err(|error| refused(&error))?;
+        self.next = next.map(|_| self.frame.len() as u64);
+        self.at = self.pace.next(next.map_or(Due::Wire, due));
+        Ok(())
+    }
+
+    fn send(&mut self, bytes: u64, interval: Duration) -> Result<(), Error> {
+        self.pace.sent(self.at, interval, bytes);
+        self.sent += 1;
+        self.look()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ports_end_with_the_first_one_on_wires_that_nothing_holds_up() {
+        // 80 ps a byte, and 24 bytes beside a frame.
+        let interval = |bytes| Duration::from_ps(80 * (bytes + 24));
+        let of = |expressions: &[&str]| {
+            let expressions: Vec<String> = expressions.iter().map(ToString::to_string).collect();
+            shares(&expressions, 1, 1518, &interval, &Environment::default()).unwrap()
+        };
+        assert_eq!(of(&["udp"]), None);
+        assert_eq!(of(&["udp size=64 packets=100", "udp size=64 packets=100"]), Some(vec![100, 100]));
+        // 84 and 1524 bytes of the wire: where the first ends, the other begins its sixth packet.
+        assert_eq!(of(&["udp size=60 packets=100", "udp size=1500 packets=100"]), Some(vec![100, 6]));
+        // 1 us, at a packet every 100 ns, of which the last takes the wire for 7.04 ns from 900 on; at one every 400 ns.
+        let paced = of(&["udp size=64 rate=10Mpps packets=10", "udp size=64 rate=2500kpps packets=10"]);
+        assert_eq!(paced, Some(vec![10, 3]));
+    }
+}

@@ -1,0 +1,60 @@
+//! What frames make a host do: the time of each of its threads that takes them one after another, and how many frames that was
+//! for.
+
+use super::net::Net;
+use nicety_types::Duration;
+
+/// A part of a host that takes frames one after another: a CPU with the interrupts of receive channels, or a soft ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostWork {
+    /// Its name, such as `CPU 3`.
+    pub name: String,
+    /// CPU time that it took.
+    pub busy: Duration,
+    /// The frames that this was for.
+    pub taken: u64,
+    /// The frames that came for it: those taken, and those that were dropped before it.
+    pub came: u64,
+}
+
+/// Bus time of frames for the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForHost {
+    /// Of those that went to host memory.
+    pub carried: Duration,
+    /// Of those that found no buffer there.
+    pub left_out: Duration,
+}
+
+impl Net {
+    /// What each part of the host has done.
+    pub(super) fn work(&self) -> Vec<HostWork> {
+        let (cpus, rings) = (self.spec.interrupts.cpus, &self.card.receive);
+        let threads = self.interrupted.borrow();
+        let of_cpu = |cpu: usize| {
+            let own = || rings.iter().skip(cpu).step_by(cpus);
+            let taken = own().map(|ring| ring.frames.get()).sum();
+            HostWork {
+                name: format!("CPU {cpu}"),
+                busy: threads.iter().filter(|(of, _)| *of == cpu).map(|(_, thread)| thread.busy()).sum(),
+                taken,
+                came: taken + own().map(|ring| ring.missed.get()).sum::<u64>(),
+            }
+        };
+        let mut work: Vec<HostWork> = (0..cpus).map(of_cpu).collect();
+        let sum = |of: fn(&HostWork) -> u64| work.iter().map(of).sum::<u64>();
+        let (taken, came) = (u128::from(sum(|cpu| cpu.taken)).max(1), u128::from(sum(|cpu| cpu.came)));
+        let of_ring = |(number, ring): (usize, &super::softrings::SoftRing)| {
+            let pushed = u128::from(ring.taken.get() + ring.dropped.get());
+            HostWork {
+                name: format!("soft ring {number}"),
+                busy: ring.thread.busy(),
+                taken: ring.taken.get(),
+                // Of those that interrupts have missed, as large a part would have come here.
+                came: (pushed * came / taken) as u64,
+            }
+        };
+        work.extend(self.rings.iter().enumerate().map(of_ring));
+        work
+    }
+}

@@ -1,0 +1,156 @@
+"""A line-rate check in words, where a card does not keep up: what limits, and what happens to the packets."""
+
+from __future__ import annotations
+
+from nicety.bench.verdicts import named, offered
+from nicety.shared.types import LineRateRow, Lock, MemoryLevel
+from nicety.show.columns import fixed
+
+
+def shortfalls(rows: list[LineRateRow]) -> list[str]:
+    """In words, what happens at the packet sizes at which a card does not keep up."""
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        if not row["sustains_line_rate"]:
+            texts.setdefault(_what_happens(row), []).append(named(row).removesuffix(" B"))
+    return [f"{', '.join(rows)}{'' if rows == ['traffic'] else ' B'}: {text}" for text, rows in texts.items()]
+
+
+def _what_happens(row: LineRateRow) -> str:
+    mean = ", in the mean," if "traffic" in row else ","
+    comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns{mean} and"
+    limit = row["limited_by"]
+    if limit == "handler processors":
+        why = f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {_enough(row)}"
+    elif limit == "lock":
+        lock = row["locks"][0]
+        why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
+    elif limit == "cache misses":
+        waited = sum(cache["waited_cycles"] for cache in row["memory"]["caches"])
+        why = (
+            f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns, in which its handlers wait "
+            f"{fixed(waited, 1)} cycles for lines of data caches; with hits alone the processors would keep up."
+        )
+    elif limit == "memory bank":
+        why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
+    elif limit == "packet buffer" and _lost(row):
+        why = f"{comes} no part of the card has too much to do in the mean, but packets come in bursts."
+    elif limit == "packet buffer":
+        few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
+        return (
+            f"{comes} keeps a place of the packet buffer {_keeps_a_place(row)}; "
+            f"{few} too few for that, and {_gets_through(row)}"
+        )
+    elif limit == "host":
+        return f"{comes} {_of_host(row)}"
+    elif limit == "waiting":
+        why = f"{comes} {_idle(row)}: handlers wait for one another."
+    else:
+        load = {
+            "matching unit": row["loads"]["matching"],
+            "link": row["loads"]["link"],
+            "bus to card": row["loads"]["bus_to_card"],
+            "bus to host": row["loads"]["bus_to_host"],
+        }[limit or ""]
+        name = {"link": "card's own link, with what handlers send,"}.get(limit or "", limit)
+        why = f"{comes} at that rate the {name} would have {fixed(load, 2)} times as much to do as it can."
+        if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row:
+            why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
+    return f"{why} The packet buffer, of {row['buffer_packets']}, fills up; {_when_full(row)}{_gets_through(row)}"
+
+
+def _idle(row: LineRateRow) -> str:
+    """In words, that no load of a part says what limits: none is too high, or one is and explains less."""
+    most = max((part for part in row["parts"] if part["part"] != "packet buffer"), key=lambda part: part["load"])
+    if most["load"] > 1:
+        times = f"{fixed(most['load'], 2)} times as much to do as there is time for, and yet not always work"
+        return f"at that rate {most['part']} would have {times}"
+    return "no part of the card has too much to do"
+
+
+def _of_host(row: LineRateRow) -> str:
+    """In words, how the host limits: a part of it has too much to do with its frames, or they come in bursts."""
+    (part,) = [part for part in row["parts"] if part["part"] == "host"]
+    lost = row["traffic"]["dropped_at_host"] if "traffic" in row else 0
+    if part["load"] <= 1:
+        few = f"{lost} frames" if lost else "some"
+        return (
+            "no part of the card or of the host has too much to do in the mean, but frames come to the host in bursts, "
+            f"and {few} found no buffer in its rings."
+        )
+    left = (
+        f"{lost} frames found no buffer in its rings, and were dropped."
+        if lost
+        else "What its rings do not hold is dropped."
+    )
+    return (
+        f"at that rate the host ({part['name']}) would have {fixed(part['load'], 2)} times as much to do as it can, "
+        f"with the frames that come to it. {left}"
+    )
+
+
+def _enough(row: LineRateRow) -> str:
+    """How many processors would do, and whether any number would."""
+    few = f"the card has {row['hpus']}"
+    if row["hpus_needed"] is None:
+        why = ""
+        if row["locks"] and row["loads"]["lock"] > 1:
+            why = f" ({_held(row['locks'][0])})"
+        elif row["loads"]["memory_bank"] > 1:
+            why = f" ({_occupied(_busiest(row))})"
+        return f"{few}, and no number would keep up{why}. {_at_most(row)}"
+    # With more of them handlers would wait longer for one another.
+    least = "at least " if row["locks"] or row["memory"]["shared_accesses"] else ""
+    return f"{least}{row['hpus_needed']} processors would keep up, and {few}."
+
+
+def _held(lock: Lock) -> str:
+    back = f", given back at {lock['given_back_at']}" if lock["given_back_at"] else ""
+    over = f" and hands it over in {fixed(lock['handed_over_ns'])} ns" if lock["handed_over_ns"] else ""
+    times = f", {fixed(lock['load'], 2)} times as long as there is"
+    return (
+        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){over}"
+        f"{times}, and others wait for it at {lock['waited_at']}"
+    )
+
+
+def _busiest(row: LineRateRow) -> MemoryLevel:
+    return max(row["memory"]["levels"], key=lambda level: level["load"])
+
+
+def _occupied(level: MemoryLevel) -> str:
+    times = f"{fixed(level['busiest_accesses'], 1)} times, for {fixed(level['load'], 2)} times as long as there is"
+    return f"each packet occupies {level['busiest']} {times}"
+
+
+def _at_most(row: LineRateRow) -> str:
+    most = fixed(100 * row["reachable_fraction"], 1)
+    return f"However many processors there are, at most {most}% of the {offered([row])}'s rate can get through."
+
+
+def _lost(row: LineRateRow) -> int:
+    return row["traffic"]["dropped_by_overload"] if "traffic" in row else 0
+
+
+def _overload(row: LineRateRow) -> str:
+    return row["traffic"]["overload"] if "traffic" in row else "credits"
+
+
+def _keeps_a_place(row: LineRateRow) -> str:
+    if _overload(row) == "credits":
+        return "from when it leaves until its credit is back"
+    return "from when it comes until it is done with"
+
+
+def _when_full(row: LineRateRow) -> str:
+    return {
+        "lossy": "packets that find it full are dropped, and ",
+        "pfc": "then the wire is paused, and ",
+        "credits": "then the sender waits for credits, and ",
+    }[_overload(row)]
+
+
+def _gets_through(row: LineRateRow) -> str:
+    rate = f"{offered([row])}'s"
+    lost = f"{_lost(row)} packets are lost" if _lost(row) else "Nothing is lost"
+    return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the {rate} rate gets through. {lost}."
