@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -327,3 +328,20 @@ def test_flows_of_version_6_match_rules_for_them(nicety: Callable[..., Any], tmp
     refused = nicety(*command, "--traffic", "udp src=2001:db8::/32 dst=10.0.0.1")
     assert refused.status == 2
     assert "two of one version" in refused.stderr
+
+
+def test_a_frame_that_the_card_refuses_to_send_on_has_failed(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    source = tmp_path / "grows.c"
+    source.write_text(
+        "#include <frame.h>\n__handler int frame_handler(const frame_t *frame, void *state) {\n"
+        "    frame_push(frame, 40);\n    return FRAME_WIRE;\n}\n"
+    )
+    command = ["bench", "handlers", source, "--nic", "spin-100g", "--json", "--allow-failures"]
+    # 1478 + 40 bytes are the longest frame, and one more are none.
+    for size, failed in [(1478, 0), (1479, 200)]:
+        done = nicety(*command, "fail", "--traffic", f"udp size={size} packets=200")
+        (row,) = json.loads(done.stdout)["rows"]
+        assert [row["traffic"][key] for key in ("handled", "failed", "passed")] == [200, failed, 200 - failed]
+    done = nicety(*command, "fail,trap", "--traffic", "udp packets=200")
+    assert done.status == 2
+    assert "trap cannot be allowed here" in done.stderr

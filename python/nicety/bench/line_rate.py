@@ -94,6 +94,10 @@ def check_line_rate(
         program = Handlers(handlers, include_dirs=include_dirs, defines=defines, cc=cc)
     called: HandlerNames = {"header": program.header, "payload": program.payload, "completion": program.completion}
     kinds = allowed(allow_failures)
+    if "trap" in kinds and kinds != allowed("all"):
+        raise InputError(
+            "allow_failures: a handler that is stopped ends the check, so that trap cannot be allowed here"
+        )
 
     def build(item: Mapping[str, Any]) -> tuple[bytes, ProgramManifest]:
         compiled = program.compile(isa=item["isa"], interface=item["interface"])

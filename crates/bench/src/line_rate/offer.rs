@@ -165,7 +165,13 @@ impl Rig<'_> {
         let (compiled, interrupt) = (self.environment.compiled, self.environment.interrupt.clone());
         let quiet = Environment { compiled, interrupt, ..Environment::default() };
         let rig = Rig { environment: &quiet, ..*self };
-        rig.run_traffic(tested, expressions, Overload::Credits, false, Some(lossy))
+        rig.run_traffic(tested, expressions, Overload::Credits, false, Some(lossy)).map_err(|error| match error {
+            Error::HandlerTrap(text) => Error::HandlerTrap(format!(
+                "{text}\n(packets were dropped, so that all were sent once more, by a sender that waits, for the loads: the handler was stopped \
+                 there, and not where packets are dropped)"
+            )),
+            other => other,
+        })
     }
 
     /// Offers traffic to a card: that of an earlier run, with its times, where there is one.

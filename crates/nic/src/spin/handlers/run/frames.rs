@@ -273,7 +273,10 @@ impl Frames {
         running.path.advance(stages::HANDLER, self.sim.now());
         self.leave_core(&running);
         let outcome = match &ended {
-            Ended::Returned(value) => self.wanted(*value).map_or("invalid", Fate::name),
+            Ended::Returned(value) => {
+                let fits = |fate: &Fate| self.fits(*fate, running.memory.part().len());
+                self.wanted(*value).filter(fits).map_or("invalid", Fate::name)
+            }
             ended => ended.name(),
         };
         self.record_run(&running, [ready, now], Duration::ZERO, outcome);
@@ -300,6 +303,12 @@ impl Frames {
             }
             _ => return None,
         })
+    }
+
+    /// Whether a frame of this length can go there.
+    fn fits(&self, fate: Fate, length: usize) -> bool {
+        let FrameLimits { shortest, longest, .. } = self.limits;
+        matches!(fate, Fate::Drop | Fate::Failed) || (shortest..=longest).contains(&(length as u32))
     }
 
     /// Where a frame goes, whose handler has left it so long.
@@ -331,7 +340,7 @@ impl Frames {
         let length = range.len() as u32;
         match fate {
             Fate::Failed => failed(FailureKind::Fail, "returned FRAME_FAIL".to_owned()),
-            Fate::Host | Fate::Queue(_) | Fate::Wire if !(shortest..=longest).contains(&length) => failed(
+            fate if !self.fits(fate, range.len()) => failed(
                 FailureKind::Fail,
                 format!(
                     "sent a frame of {length} bytes on; frames have {shortest} to {longest} (frames.mtu)"
