@@ -72,13 +72,49 @@ def test_two_ports_bring_twice_what_one_wire_carries(tmp_path: Path) -> None:
     assert row["line_rate_packets_per_s"] == pytest.approx(2 * wire, rel=1e-3)
     assert row["line_rate_fraction"] > 0.99
     assert [port["offered_ns"] for port in ports] == pytest.approx([2e12 / wire, 2e12 / wire], rel=0.01)
-    # What came by port 0 goes back, and fills half of the way out of both.
+    # What came by port 0 goes back, and fills its way out; nothing leaves by the other one.
     assert (ports[0]["passed"], ports[1]["passed"]) == (ports[0]["offered"], 0)
-    assert row["loads"]["link"] == pytest.approx(0.5, rel=0.01)
+    assert row["loads"]["link"] == pytest.approx(1, rel=0.01)
     # The same two flows by one port take twice as long.
     (one,) = package.check_line_rate(source, nics="spin-100g", traffic="udp size=1500 packets=4k")["rows"]
     assert one["line_rate_packets_per_s"] == pytest.approx(wire, rel=1e-3)
     assert "ports" not in one["traffic"]
+
+
+GROWS = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    frame_swap(frame->data, frame->data + 6, 6);
+    frame_push(frame, 40);
+    frame_swap(frame->data, frame->data + 40, 12);
+    return FRAME_WIRE;
+}
+"""
+ECHO = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    frame_swap(frame->data, frame->data + 6, 6);
+    return FRAME_WIRE;
+}
+"""
+
+
+@pytest.mark.parametrize("overload", ["lossy", "pfc", "credits"])
+def test_a_port_is_overloaded_whatever_the_others_have_to_do(tmp_path: Path, overload: str) -> None:
+    more = {} if overload == "credits" else {overload: True}
+    # 84 bytes of the wire come for each frame, and 124 leave.
+    row, _ = check(
+        write(tmp_path, GROWS), ["udp size=60 packets=20k", "udp size=60 rate=1Gbps"], nic="spin-100g", **more
+    )
+    assert (row["verdict"], row["limiting_part"]) == ("no", "link")
+    assert row["loads"]["link"] == pytest.approx(124 / 84, rel=0.01)
+    lost = row["traffic"]["dropped_at_link"]
+    # 40 of 124 frames, but for those that their queue holds.
+    assert (0.1 * 20_000 < lost < 20_000 * 40 / 124) if overload == "lossy" else lost == 0
+
+
+def test_ports_with_other_traffic_fill_their_ways_out_each(tmp_path: Path) -> None:
+    row, _ = check(write(tmp_path, ECHO), ["udp size=60 packets=3k", "udp size=1514 packets=3k"], nic="spin-100g")
+    assert (row["verdict"], row["limiting_part"]) == ("barely", "link")
+    assert row["loads"]["link"] == pytest.approx(1, rel=1e-3)
 
 
 def test_all_ports_end_with_the_first_one(tmp_path: Path) -> None:

@@ -56,7 +56,14 @@ def _what_happens(row: LineRateRow) -> str:
         why = f"{comes} at that rate the {name} would have {fixed(load, 2)} times as much to do as it can."
         if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row:
             why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
-    return f"{why} The packet buffer, of {row['buffer_packets']}, fills up; {_when_full(row)}{_gets_through(row)}"
+    return f"{why} {_what_is_full(row)}"
+
+
+def _what_is_full(row: LineRateRow) -> str:
+    lost = row["traffic"]["dropped_at_link"] if "traffic" in row else 0
+    if lost and row["limited_by"] == "link":
+        return f"{lost} frames that handlers sent found no room before their port, and were lost."
+    return f"The packet buffer, of {row['buffer_packets']}, fills up; {_when_full(row)}{_gets_through(row)}"
 
 
 def _idle(row: LineRateRow) -> str:

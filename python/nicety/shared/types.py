@@ -1381,6 +1381,8 @@ class TrafficFigures(TypedDict):
         failed: Packets on which a handler failed.
         dropped_by_overload: Packets that found the packet buffer full, and were dropped.
         dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
+        dropped_at_link: Frames that handlers sent, and that found no room before the port that they were to leave by:
+            of several ports with `--lossy`.
         loads_without_loss: Whether loads, locks and memory are those of a second run with the same packets, in which
             the sender waits for credits: packets that come through where others are lost are not the mix that was
             offered.
@@ -1406,6 +1408,7 @@ class TrafficFigures(TypedDict):
     failed: int
     dropped_by_overload: int
     dropped_at_host: int
+    dropped_at_link: int
     loads_without_loss: bool
     paused_ns: float
     latency_ns_mean: float

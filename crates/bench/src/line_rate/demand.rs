@@ -21,7 +21,7 @@ impl Demand<'_> {
         Loads {
             hpus: self.hpus(),
             matching: load.share(load.busy.matching),
-            link: load.share(load.busy.link),
+            link: load.port.unwrap_or_else(|| load.share(load.busy.link)),
             bus_to_card: load.share(load.busy.bus_to_card) * load.for_host,
             bus_to_host: load.share(load.busy.bus_to_host) * load.for_host,
             host: load.host.as_ref().map(|(_, load)| *load),

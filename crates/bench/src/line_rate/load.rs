@@ -67,6 +67,8 @@ pub(super) struct Load {
     pub(super) for_host: f64,
     /// The part of the host with the highest load, and that load; none where no part of it takes packets.
     pub(super) host: Option<(String, f64)>,
+    /// The load of the port with the highest one, with the packets that the card sends by it, where it has several.
+    pub(super) port: Option<f64>,
     /// Packets that the card sent over the whole run.
     pub(super) sent: u64,
     /// Words that its handlers have waited for over the whole run.
@@ -105,6 +107,7 @@ impl Load {
             busy: card.busy(),
             for_host: card.for_host(),
             host: None,
+            port: None,
             sent: card.sent(),
             words: processors.waited_words(),
             payload_handler: handlers.has_payload_handler(),

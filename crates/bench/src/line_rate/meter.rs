@@ -39,6 +39,8 @@ pub struct TrafficRow {
     pub dropped_by_overload: u64,
     /// Frames that handlers passed on to the host, and that found no buffer there.
     pub dropped_at_host: u64,
+    /// Frames that handlers sent, and that found no room before the port that they were to leave by: of several ports with `--lossy`.
+    pub dropped_at_link: u64,
     /// Whether loads, locks and memory are those of a second run with the same packets, in which the sender waits for credits: packets
     /// that come through where others are lost are not the mix that was offered.
     pub loads_without_loss: bool,

@@ -101,7 +101,7 @@ impl Rig<'_> {
         for (expression, offered) in expressions.iter().zip(&offering.each) {
             fits_the_wire(traffic_of(expression)?.rate, offered)?;
         }
-        let lossless = match offering.dropped {
+        let lossless = match offering.dropped + dropped_on_the_way_out(&offering.run.network) {
             0 => None,
             _ => Some(self.without_loss(tested, expressions, &offering)?),
         };
@@ -119,6 +119,7 @@ impl Rig<'_> {
             offered_ns: all.time.ns(),
             dropped_by_overload: dropped,
             dropped_at_host: at_host.iter().sum(),
+            dropped_at_link: dropped_on_the_way_out(&run.network),
             loads_without_loss: lossless.is_some(),
             paused_ns: paused(&run.network),
             ..TrafficRow::default()
@@ -260,7 +261,9 @@ impl Rig<'_> {
             interval: earlier
                 .map_or_else(|| Interval::of_all(all.time, all.packets), |earlier| earlier.load.interval),
         };
-        let load = Load::of(input, tested, &card, self.handlers);
+        let mut load = Load::of(input, tested, &card, self.handlers);
+        load.port =
+            (ports > 1).then(|| busiest_port(&run.network, earlier.map_or(&each, |earlier| &earlier.each)));
         Ok(Offering { shares, each, all, dropped, at_host, meter, measured, load, run })
     }
 
@@ -361,6 +364,23 @@ fn fits_the_wire(rate: Rate, offered: &Offered) -> Result<(), Error> {
 /// Whether the sender was held up for good: packets that come in bursts wait, and yet the card may keep up.
 fn held_up(offered: &Offered) -> bool {
     offered.late.ps() >= offered.time.ps().div_ceil(100)
+}
+
+/// The load of the port by which the card sends most in the time of the traffic that comes by it. The switch that brings ports together has
+/// one for each host, by rank.
+fn busiest_port(network: &NetworkStatistics, each: &[Offered]) -> f64 {
+    let ports = network.switches.first().map_or(&[][..], |switch| &switch.ports);
+    let load = |(port, offered): (u32, &Offered)| {
+        let busy = ports.get(sender_of(port).0 as usize).map_or(0, |port| port.busy.ps());
+        busy as f64 / offered.time.ps().max(1) as f64
+    };
+    (0..).zip(each).map(load).fold(0.0, f64::max)
+}
+
+/// Frames that the card sent, and that found no room before the port that they were to leave by.
+fn dropped_on_the_way_out(network: &NetworkStatistics) -> u64 {
+    let others = network.queues.iter().filter(|queue| queue.reason != Drops::Card);
+    others.map(|queue| queue.dropped_packets).sum()
 }
 
 /// Packets that found the card's packet buffer full.
