@@ -371,9 +371,11 @@ def test_a_signal_ends_a_sweep_with_what_it_has(number: int, status: int, word: 
     command = [sys.executable, "-m", "nicety", "sweep", "slow.toml", "--jobs", "2"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     points = tmp_path / "slow/points"
-    while not (points.is_dir() and any(points.iterdir())):
+    # A file has another name until it is whole; then its sweep hears of it.
+    while not any(points.glob("*.json")):
         assert process.poll() is None
         time.sleep(0.05)
+    time.sleep(0.5)
     # As from a terminal: to all its processes.
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
