@@ -214,8 +214,9 @@ static int wait_in_parts(const struct look *look, uint64_t ps) {
     return look->look(look, &now);
 }
 
-static int waits_in_parts(const struct timespec *limit) {
-    return limit && is_valid(limit) && is_waiter() && !nicety_slot->ended;
+/* Behind the end of the network a wait for files is real: what comes is not the simulation's. */
+static int waits_in_parts(nfds_t count, const struct timespec *limit) {
+    return limit && is_valid(limit) && is_waiter() && (!count || !nicety_slot->ended);
 }
 
 static int look_polled(const struct look *look, const struct timespec *limit) {
@@ -229,7 +230,7 @@ static int poll_for(struct pollfd *files, nfds_t count, const struct timespec *l
     int found = real(files, count, &now, mask);
     if (found || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
         return found;
-    if (waits_in_parts(limit))
+    if (waits_in_parts(count, limit))
         return wait_in_parts(&(struct look){.look = look_polled, .polled = files, .count = count, .mask = mask},
                              span_ps(limit));
     WAITED(real(files, count, limit, mask), limit ? span_ps(limit) : 0);
@@ -265,9 +266,8 @@ EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set 
     REAL(pselect);
     if (limit && limit->tv_sec == 0 && limit->tv_nsec == 0)
         return real(count, in, out, other, limit, mask);
-    if (waits_in_parts(limit) && count <= FD_SETSIZE) {
-        struct look look = {
-                            .look = look_selected, .count = (nfds_t)count, .mask = mask, .sets = {in, out, other}};
+    if (count >= 0 && count <= FD_SETSIZE && waits_in_parts((nfds_t)count, limit)) {
+        struct look look = {.look = look_selected, .count = (nfds_t)count, .mask = mask, .sets = {in, out, other}};
         int found = wait_in_parts(&look, span_ps(limit));
         for (int i = 0; !found && i < 3; i++)
             if (look.sets[i])
@@ -297,7 +297,7 @@ EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
     if (found || ms == 0)
         return found;
     struct timespec limit = spec(ms > 0 ? (uint64_t)ms * 1000000 : 0);
-    if (waits_in_parts(ms > 0 ? &limit : NULL))
+    if (most > 0 && waits_in_parts((nfds_t)most, ms > 0 ? &limit : NULL))
         return wait_in_parts(
             &(struct look){.look = look_at_events, .events = events, .file = file, .count = (nfds_t)most},
             span_ps(&limit));

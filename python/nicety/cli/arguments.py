@@ -198,10 +198,10 @@ def named_as_options(names: Iterable[str]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        name = re.match(r"\w*", str(error))[0]  # type: ignore[index]  # matches everything
+        name, *rest = re.split(r"\b(?=\W)", str(error), maxsplit=1)
         if name not in names:
             raise
-        raise InputError(f"--{name.replace('_', '-')}{str(error)[len(name) :]}") from error
+        raise InputError("".join([f"--{name.replace('_', '-')}", *rest])) from error
 
 
 @contextmanager

@@ -356,13 +356,17 @@ impl Link {
 
 /// How long a CPU is busy writing `bytes` into the card, on an idle link.
 pub(crate) fn store_time(spec: &PcieSpec, bytes: u64) -> Duration {
-    let pieces = split::requests(0, bytes, spec.push_payload).filter(|_| bytes > 0);
-    pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()
+    if bytes == 0 { Duration::ZERO } else { time_of_writes(spec, bytes, spec.push_payload) }
 }
 
 /// How long the card occupies an idle link with writing `bytes` to host memory.
 pub(crate) fn write_time(spec: &PcieSpec, bytes: u64) -> Duration {
-    let pieces = split::requests(0, bytes, spec.mps);
+    time_of_writes(spec, bytes, spec.mps)
+}
+
+/// The time of writes of at most so many bytes each.
+fn time_of_writes(spec: &PcieSpec, bytes: u64, most: u64) -> Duration {
+    let pieces = split::requests(0, bytes, most);
     pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()
 }
 

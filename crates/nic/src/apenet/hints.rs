@@ -5,7 +5,7 @@ use crate::apenet::messages::Messenger;
 use crate::apenet::receive::Incoming;
 use crate::apenet::wire::Kind;
 use crate::apenet::{Card, LIBRARY};
-use crate::text::{LISTED, counted};
+use crate::text::{LISTED, counted, held_up};
 use std::rc::Rc;
 
 /// All hints, as notes on a deadlock.
@@ -21,13 +21,14 @@ pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     });
     let of_library = |(rank, _, messenger): &(u32, _, Rc<Messenger>)| Some((*rank, unreceived(messenger)?));
     let unreceived: Vec<(u32, String)> = nodes.iter().filter_map(of_library).collect();
-    let held_up: Vec<(u32, String)> = nodes
+    let full: Vec<(u32, String)> = nodes
         .iter()
         .flat_map(|(rank, _, messenger)| {
-            messenger.held_up().into_iter().map(|(to, sends)| (*rank, full(to, sends, messenger.window())))
+            let text = |(to, sends)| (*rank, held_up(to, sends, messenger.window(), Some("messages.window")));
+            messenger.held_up().into_iter().map(text)
         })
         .collect();
-    facts.concat() + &listed(&unreceived) + &listed(&held_up)
+    facts.concat() + &listed(&unreceived) + &listed(&full)
 }
 
 fn listed(facts: &[(u32, String)]) -> String {
@@ -115,15 +116,6 @@ fn unreceived(messenger: &Messenger) -> Option<String> {
     Some(format!(
         "{count} {verb} there that no recv has taken{first} one of {bytes} bytes from rank {source}, tag {tag}"
     ))
-}
-
-/// Sends to a rank that has no room for their messages.
-fn full(to: u32, sends: u64, window: u64) -> String {
-    let (sends, verb) = (counted(sends, "send"), if sends == 1 { "waits" } else { "wait" });
-    format!(
-        "{sends} to rank {to} {verb}: there are {window} messages from here, which is all that there is room for before receives take them \
-         (messages.window)"
-    )
 }
 
 fn process(number: u32) -> String {

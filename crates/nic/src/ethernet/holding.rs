@@ -65,7 +65,7 @@ impl Net {
     pub(super) fn told(&self, connection: &Connection, path: &Path) -> Vec<Thread> {
         connection.path.replace(path.clone());
         let mut threads = connection.readers.all();
-        threads.extend(self.watcher(&connection.watched));
+        threads.extend(self.came_for(&connection.watched));
         threads
     }
 

@@ -220,12 +220,12 @@ impl Net {
         connection.held.release();
         connection.path.replace(path.clone());
         let mut threads = [connection.readers.all(), connection.writers.all()].concat();
-        threads.extend(self.watcher(&connection.watched));
+        threads.extend(self.came_for(&connection.watched));
         threads
     }
 
     /// Something has come for a socket: the thread that watches it, if one does.
-    pub(super) fn watcher(&self, watched: &Cell<bool>) -> Option<Thread> {
+    pub(super) fn came_for(&self, watched: &Cell<bool>) -> Option<Thread> {
         if watched.get() {
             self.early.note();
         }
@@ -236,7 +236,7 @@ impl Net {
     fn readable(&self, socket: &Waited, path: &Path) -> Vec<Thread> {
         socket.path.replace(Some(path.clone()));
         let mut threads = socket.readers.all();
-        threads.extend(self.watcher(&socket.watched));
+        threads.extend(self.came_for(&socket.watched));
         threads
     }
 

@@ -8,7 +8,7 @@ use crate::nfp::{
 };
 use crate::parts::Early;
 use crate::programs::{FailureKind, ProgramFailure};
-use crate::text::counted;
+use crate::text::held_up;
 use nicety_kernel::Sim;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -206,14 +206,7 @@ impl ProcessTable {
 
     /// Sends that wait for room at their receivers, for deadlock hints.
     pub fn held_up(&self) -> Vec<String> {
-        let text = |(to, sends): (u32, u64)| {
-            let verb = if sends == 1 { "waits" } else { "wait" };
-            format!(
-                "{} to rank {to} {verb}: there are {WINDOW} messages from here, which is all that there is room for before receives take \
-                 them",
-                counted(sends, "send")
-            )
-        };
+        let text = |(to, sends)| held_up(to, sends, WINDOW, None);
         self.messenger.held_up().into_iter().map(text).collect()
     }
 

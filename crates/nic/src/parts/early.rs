@@ -30,3 +30,34 @@ impl Early {
         self.more.wait_until(|| self.changes.get() > seen).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_kernel::{Config, World};
+    use nicety_types::Duration;
+    use std::rc::Rc;
+
+    #[test]
+    fn a_wait_ends_with_the_change_behind_those_that_were_seen() {
+        let mut world: World<()> = World::new(Config::default());
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let (early, seen) = (Rc::new(Early::new(&sim)), Rc::new(Cell::new(None)));
+        early.note();
+        let (looked, end, clock) = (early.clone(), seen.clone(), sim.clone());
+        sim.spawn(async move {
+            // One that was seen does not count, one between the look and the wait does.
+            looked.beyond(looked.changes() - 1).await;
+            looked.beyond(looked.changes()).await;
+            end.set(Some((clock.now().ps(), looked.changes())));
+        });
+        let (notes, clock) = (early.clone(), sim.clone());
+        sim.spawn(async move {
+            clock.delay(Duration::from_ps(70)).await;
+            notes.note();
+        });
+        world.run().unwrap();
+        assert_eq!(seen.get(), Some((70, 2)));
+    }
+}

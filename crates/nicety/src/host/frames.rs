@@ -3,8 +3,7 @@
 use super::Host;
 use crate::Error;
 use nicety_nic::ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
-use nicety_nic::spin::Due;
-use nicety_nic::spin::{Busy, Handlers, Offered, Processors, load_frame_handler};
+use nicety_nic::spin::{Busy, Due, Handlers, Offered, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
