@@ -1,6 +1,6 @@
 //! What cards tell of messages, in the words of their processes: a card's tags have more bits than a program's, and its messages more bytes.
 
-use crate::places::Places;
+use crate::places::{MOST_ON_HOST, Places};
 use crate::rank::{DATA_BYTES, HAS_DATA, UNTAGGED, tags};
 use nicety::Error;
 
@@ -49,7 +49,9 @@ fn message(line: &str) -> Option<(usize, u32, u64, usize)> {
     let at = line.find(BYTES)?;
     let (host, rest) = number(&line[at + BYTES.len()..])?;
     let (tag, after) = number(rest.strip_prefix(TAG)?)?;
-    Some((at, u32::try_from(host).ok()?, tag, line.len() - after.len()))
+    // A rank of the program, of which a host has a few.
+    let host = u32::try_from(host).ok().filter(|host| host.checked_mul(MOST_ON_HOST).is_some())?;
+    Some((at, host, tag, line.len() - after.len()))
 }
 
 fn number(text: &str) -> Option<(u64, &str)> {
@@ -91,6 +93,10 @@ mod tests {
             (
                 "  note: one of 8 bytes from rank 99999999999, tag 7",
                 "  note: one of 8 bytes from rank 99999999999, tag 7",
+            ),
+            (
+                "  note: one of 8 bytes from rank 536870912, tag 7",
+                "  note: one of 8 bytes from rank 536870912, tag 7",
             ),
             ("nothing", "nothing"),
         ] {
