@@ -156,7 +156,7 @@ def test_a_tag_that_stays_makes_the_frame_longer(nicety: Callable[..., Any], tmp
     [
         ("udp dport=5-9", DROP, "rules 'udp dport=7' and 'udp dport=5-9' overlap: a frame with word@12="),
         ([package.FrameWord(36, 0xFFFF0000, 7 << 16), "udp"], DROP, "a rule is a text such as"),
-        ("dport=7", DROP, "rule dport=7, column 1: ports are those of udp or of tcp"),
+        ("dport=7", DROP, "rule 'dport=7', column 1: ports are those of udp or of tcp"),
         (package.FrameWord(2, 1, 1), DROP, "offset 2 is no multiple of 4"),
         (7, DROP, "a rule is a text such as"),
         ("arp", library_source("sink_stream.c"), "which is for messages, and no frame_handler"),
@@ -219,7 +219,7 @@ def test_what_a_handler_does_wrong_names_rule_and_line(
     ("arguments", "text"),
     [
         (["--rule", "udp,udp dport=53"], "rules 'udp' and 'udp dport=53' overlap: a frame with word@12=08004500"),
-        (["--rule", "word@13=0"], "rule word@13=0, column 1: offset 13 is no multiple of 4"),
+        (["--rule", "word@13=0"], "rule 'word@13=0', column 1: offset 13 is no multiple of 4"),
         (["--rule", "word@9999=0"], "offset 9999 is behind the end of every frame"),
         (["--rule", "word@2000&ff=01"], "behind the end of every frame of the card, whose last word is at 1512"),
         (["--rule", "udp,udp"], "rules 'udp' and 'udp' overlap"),

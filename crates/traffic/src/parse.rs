@@ -371,7 +371,7 @@ impl<'t> Items<'t> {
                     let Some((size, weight)) = each.split_once(':') else {
                         return self.wrong(
                             at.clone(),
-                            format!("{each} has no weight; write for example size=64:7,590:4,1514:1"),
+                            format!("'{each}' has no weight; write for example size=64:7,590:4,1514:1"),
                         );
                     };
                     sizes.push((bytes(size)?, self.whole(weight, &at, "a weight", 1..=1 << 32)?));

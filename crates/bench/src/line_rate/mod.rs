@@ -89,7 +89,11 @@ pub fn run(
         for &packet_bytes in &packet_sizes {
             let recorded = recorded.filter(|_| points.rows().is_empty());
             let rig = Rig { request, environment, card, handlers, packet_bytes };
-            let place = || format!("{nic}, {}", point_name(request, packet_bytes));
+            // What is wrong with traffic says that it is about it.
+            let place = || match request.traffic.is_empty() {
+                true => format!("{nic}, {}", point_name(request, packet_bytes)),
+                false => nic.clone(),
+            };
             points.measure(place, || {
                 let (row, failed) = rig.measure(recorded)?;
                 failures.extend(failed.into_iter().map(|failure| PointFailure {

@@ -147,9 +147,9 @@ impl fmt::Display for RuleError {
         match at {
             Some((from, _)) => {
                 let column = rule[..*from].chars().count() + 1;
-                write!(f, "rule {shown}, column {column}: {why}; {help}")
+                write!(f, "rule '{shown}', column {column}: {why}; {help}")
             }
-            None => write!(f, "rule {shown}: {why}; {help}"),
+            None => write!(f, "rule '{shown}': {why}; {help}"),
         }
     }
 }

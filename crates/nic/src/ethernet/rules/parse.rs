@@ -10,18 +10,20 @@ const LAST: u32 = 9600 + 18 - 4;
 /// The protocols of IP by their names.
 const PROTOCOLS: [(&str, u8); 3] = [("udp", 17), ("tcp", 6), ("icmp", 1)];
 
-const TERMS: &str = "a term is any, arp, ip, ip6, udp, tcp, icmp, vlan=5, ethertype=0x88b5, proto=17, src=10.0.0.0/8, dst=, sport=1024-65535, \
+const TERMS: &str = "a term is any, arp, ip, ip6, udp, tcp, icmp, vlan=5, ethertype=0x88b5, proto=17, src=10.0.0.0/8, dst=fd00::1, sport=1024-65535, \
      dport=53 or word@36&ffff0000=00350000";
 
 /// The alternatives of a rule, between the words `or`.
 pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Word>>, RuleError> {
     let terms = terms(text);
-    let end = text.trim_end().len();
-    let parts: Vec<&[Range<usize>]> = terms.split(|term| &text[term.clone()] == "or").collect();
+    let is_or = |term: &Range<usize>| &text[term.clone()] == "or";
+    let mut ors = terms.iter().filter(|term| is_or(term));
     let mut found = Vec::new();
-    for part in parts {
+    for part in terms.split(is_or) {
+        // The `or` in front of which, or behind which, a term is missing.
+        let or = ors.next().or(terms.last());
         if part.is_empty() {
-            let at = (end, end);
+            let at = or.map_or((0, 0), |or| (or.start, or.end));
             return Err(RuleError::at(text, at, "a rule has at least one term, also beside 'or'", TERMS));
         }
         found.push(Terms::read(text, part)?.words());
@@ -98,6 +100,10 @@ impl Terms {
             let (from, to) = value.split_once('-').unwrap_or((value, value));
             match (number(from, 65_535), number(to, 65_535)) {
                 (Some(from), Some(to)) if from <= to => Ok((from as u16, to as u16)),
+                (Some(from), Some(to)) => Err((
+                    format!("'{value}' has its larger port first, and {key}={to}-{from} does not"),
+                    help,
+                )),
                 _ => Err((format!("'{value}' is no port or range of ports"), help)),
             }
         };

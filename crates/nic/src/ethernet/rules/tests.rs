@@ -67,10 +67,12 @@ fn a_frame_matches_what_it_has() {
 fn what_is_wrong_is_named() {
     for (text, expected) in [
         ("", "column 1: a rule has at least one term"),
-        ("udp or", "column 7: a rule has at least one term"),
+        ("udp or", "rule 'udp or', column 5: a rule has at least one term"),
+        ("or udp", "column 1: a rule has at least one term"),
+        ("udp or or tcp or arp", "column 8: a rule has at least one term"),
         ("udp dprt=53", "column 5: there is no 'dprt=53'; a term is any, arp,"),
         ("udp dport=70000", "column 5: '70000' is no port or range of ports; write for example dport=53"),
-        ("udp dport=9-3", "column 5: '9-3' is no port"),
+        ("udp dport=9-3", "column 5: '9-3' has its larger port first, and dport=3-9 does not"),
         ("dport=53", "column 1: ports are those of udp or of tcp"),
         ("udp udp", "column 5: 'udp' says again"),
         ("arp udp", "have no protocol of IP"),
