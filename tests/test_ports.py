@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nicety as package
-from nicety.bench.line_rate import line_rate_figure, line_rate_text
+from nicety.bench.line_rate import line_rate_figure, line_rate_text, words_of
 from nicety.shared.types import LineRateRow, PortFigures
 from test_traffic import BYTES, COUNTS, FAST, SLOW, frame, pcap, write
 
@@ -95,6 +95,30 @@ __handler int frame_handler(const frame_t *frame, void *state) {
     return FRAME_WIRE;
 }
 """
+
+
+@pytest.mark.parametrize("address", ["{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}", "{0x02, 0x00, 0x00, 0x00, 0x01, 0x00}"])
+@pytest.mark.parametrize("ports", [1, 2])
+def test_frames_for_nobody_fill_the_link_by_which_they_came(tmp_path: Path, address: str, ports: int) -> None:
+    """To all stations, and to one that is not there, as a next hop."""
+    source = write(
+        tmp_path,
+        f"""#include <frame.h>
+        __handler int frame_handler(const frame_t *frame, void *state) {{
+            static const uint8_t address[6] = {address};
+            __builtin_memcpy(frame->data, address, 6);
+            return FRAME_WIRE;
+        }}""",
+    )
+    row, _ = check(source, ["udp size=256 packets=3k", "udp size=256 rate=1Gbps"][:ports], nic="spin-100g")
+    figures = row["traffic"]
+    assert figures["to_no_station"] == figures["offered"] == figures["passed"]
+    assert row["loads"]["link"] == pytest.approx(1, rel=1e-3)
+    assert (row["verdict"], row["limiting_part"]) == ("barely", "link")
+    told = (
+        f"traffic: {figures['offered']} frames that handlers sent have a destination address that no station here has"
+    )
+    assert any(text.startswith(told) for text in words_of([row]))
 
 
 @pytest.mark.parametrize("overload", ["lossy", "pfc", "credits"])

@@ -379,6 +379,18 @@ impl Port {
         self.launch_parcel(packet.into(), turn)
     }
 
+    /// Puts a packet with so much payload on the link that nobody at the far end takes: its bytes have the link, and that is all.
+    /// Returns when the last one is handed to the link.
+    pub fn launch_to_nobody(&self, payload: u64, turn: Turn) -> Time {
+        let transmit = &*self.transmit;
+        let bytes = transmit.bytes(payload);
+        let took = transmit.spec.gap.cover(bytes);
+        let start = transmit.link.borrow_mut().occupy(turn.granted.max(turn.flight.head), took);
+        transmit.meter.sent(bytes, turn.waited, self.busy());
+        self.begun.set(start);
+        start + took
+    }
+
     fn launch_parcel(&self, packet: Parcel, turn: Turn) -> Path {
         let Turn { flight, channel, credit, granted, waited } = turn;
         assert_eq!(channel, packet.channel, "a credit is of one virtual channel");

@@ -79,7 +79,7 @@ fn one_packet_messages_per_s() -> f64 {
             left = left.checked_sub(1)?;
             packet.clear();
             packet.extend((0..256u32).map(|at| (at ^ left as u32) as u8));
-            Some(Due::After(Duration::from_ps(31_000 * (EACH - left))))
+            Some(Due::after(31_000 * (EACH - left), 31_000 * (EACH - left + 1)))
         };
         assert_eq!(a.card.offer(target, next, &Cell::new(false)).await.packets, EACH);
     });

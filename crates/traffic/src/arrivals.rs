@@ -35,10 +35,15 @@ impl Clock {
         Some(Clock { arrivals, rate, by_packet, units: 0, next: 0, burst: (0, 0), rng })
     }
 
+    /// How long the frames so far take at the rate, in picoseconds: the last of them with the gap behind it.
+    pub(crate) fn lasts(&self) -> u64 {
+        (self.units * SECOND / u128::from(self.rate)) as u64
+    }
+
     /// When a frame of so many bytes is due, in picoseconds from the beginning: each frame once, in their order.
     pub(crate) fn due(&mut self, bytes: u64) -> u64 {
         let units = if self.by_packet { 1 } else { u128::from(bytes) * 8 };
-        let paced = (self.units * SECOND / u128::from(self.rate)) as u64;
+        let paced = self.lasts();
         self.units += units;
         match self.arrivals {
             Arrivals::Paced => paced,
@@ -79,6 +84,22 @@ mod tests {
         let three = Rate::PacketsPerSecond(3);
         let third = 333_333_333_333;
         assert_eq!(all(three, Arrivals::Paced, &[1; 4]), [0, third, 2 * third, 1_000_000_000_000]);
+    }
+
+    #[test]
+    fn frames_last_as_long_as_their_rate_says_however_they_arrive() {
+        for arrivals in [Arrivals::Paced, Arrivals::Poisson, Arrivals::Bursts(7)] {
+            let mut clock = Clock::new(Rate::BitsPerSecond(8_000_000_000), arrivals, 3).unwrap();
+            for bytes in [64, 100, 64] {
+                clock.due(bytes);
+            }
+            assert_eq!(clock.lasts(), 228_000);
+            let mut clock = Clock::new(Rate::PacketsPerSecond(3), arrivals, 3).unwrap();
+            for _ in 0..4 {
+                clock.due(64);
+            }
+            assert_eq!(clock.lasts(), 1_333_333_333_333);
+        }
     }
 
     #[test]

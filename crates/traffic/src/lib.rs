@@ -28,7 +28,8 @@
 //!     assert_eq!((frame.len(), &frame[26..29], &frame[36..38]), (64, &[10, 0, 0][..], &[0, 53][..]));
 //!     due.push(next);
 //! }
-//! assert_eq!(due, [0, 1_000_000, 2_000_000].map(Due::At));
+//! let us = 1_000_000;
+//! assert_eq!(due, [0, 1, 2].map(|packet| Due::At { at: packet * us, lasts: (packet + 1) * us }));
 //! # Ok::<(), nicety_traffic::TrafficError>(())
 //! ```
 

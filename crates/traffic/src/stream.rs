@@ -23,7 +23,12 @@ pub enum Due {
     /// As soon as the wire is free.
     Wire,
     /// So many picoseconds after the first one.
-    At(u64),
+    At {
+        /// When that is.
+        at: u64,
+        /// How long the frames up to this one last: by their rate, or, of recorded times, with the mean gap behind the last one.
+        lasts: u64,
+    },
 }
 
 /// Frames, one after another.
@@ -58,16 +63,17 @@ struct Times {
     /// When the capture began this time, and when the latest packet was due.
     begun: u64,
     latest: u64,
-    /// Packets of the capture, this time.
+    /// Packets of the capture, this time and at all times.
     packets: u64,
+    all: u64,
 }
 
 impl Times {
-    /// When a packet of this time is due; none can be before the one in front of it.
+    /// When a packet of this time is due, and how long those up to it last; none can be before the one in front of it.
     ///
     /// # Errors
     /// How much earlier than the latest one it was recorded, in picoseconds, where that is no mere disorder.
-    fn due(&mut self, time: u128) -> Result<u64, u128> {
+    fn due(&mut self, time: u128) -> Result<Due, u128> {
         let first = *self.first.get_or_insert(time);
         let latest = first + u128::from(self.latest.saturating_sub(self.begun));
         if time + DISORDER < latest {
@@ -76,7 +82,9 @@ impl Times {
         let since = u64::try_from(time.saturating_sub(first)).unwrap_or(u64::MAX);
         self.latest = self.latest.max(self.begun.saturating_add(since));
         self.packets += 1;
-        Ok(self.latest)
+        self.all += 1;
+        let gap = self.latest / (self.all.max(2) - 1);
+        Ok(Due::At { at: self.latest, lasts: self.latest.saturating_add(gap) })
     }
 
     /// The capture begins again, a mean gap behind its last packet.
@@ -173,8 +181,8 @@ impl Stream {
         };
         self.left = self.left.map(|left| left - 1);
         Ok(Some(match (&mut self.clock, recorded) {
-            (Some(clock), _) => Due::At(clock.due(frame.len() as u64)),
-            (None, Some(due)) => Due::At(due),
+            (Some(clock), _) => Due::At { at: clock.due(frame.len() as u64), lasts: clock.lasts() },
+            (None, Some(due)) => due,
             (None, None) => Due::Wire,
         }))
     }
@@ -192,7 +200,7 @@ impl Captured {
     }
 
     /// The next frame, and when it is due by its recorded time, if that counts.
-    fn next(&mut self, frame: &mut Vec<u8>, largest: u64) -> Result<Option<Option<u64>>, TrafficError> {
+    fn next(&mut self, frame: &mut Vec<u8>, largest: u64) -> Result<Option<Option<Due>>, TrafficError> {
         loop {
             let place = self.path.display();
             let number = self.capture.packets() + 1;
@@ -323,11 +331,14 @@ mod tests {
         let file = File::new("recorded", &pcap(1, &three()));
         let due =
             |rest| all(&file.traffic(rest)).unwrap().into_iter().map(|(due, _)| due).collect::<Vec<_>>();
-        // One that was recorded too early comes with the one before it.
-        assert_eq!(due(""), [0, 300_000, 300_000].map(Due::At));
-        assert_eq!(due("loop packets=5"), [0, 300_000, 300_000, 450_000, 750_000].map(Due::At));
+        let at = |(at, lasts)| Due::At { at, lasts };
+        // One that was recorded too early comes with the one before it. Behind the last is the mean of the gaps.
+        assert_eq!(due(""), [(0, 0), (300_000, 600_000), (300_000, 450_000)].map(at));
+        let looped = due("loop packets=6");
+        assert_eq!(looped[3..], [(450_000, 600_000), (750_000, 937_500), (750_000, 900_000)].map(at));
         assert_eq!(due("rate=wire packets=2"), [Due::Wire; 2]);
-        assert_eq!(due("rate=1Mpps"), [0, 1_000_000, 2_000_000].map(Due::At));
+        let us = |us: u64| 1_000_000 * us;
+        assert_eq!(due("rate=1Mpps"), [0, 1, 2].map(|packet| at((us(packet), us(packet + 1)))));
         for (rest, packets) in [("packets=4", 4), ("rate=wire packets=9k", 9000)] {
             let error = all(&file.traffic(rest)).unwrap_err();
             let words = format!(
@@ -345,7 +356,8 @@ mod tests {
         let at = |ns: u64| (5_000_000_000 + ns, vec![1; 60], 0);
         let back =
             |ns: u64| File::new(&format!("back{ns}"), &pcap(1, &[at(0), at(2_000_000), at(2_000_000 - ns)]));
-        assert_eq!(all(&back(1_000_000).traffic("")).unwrap()[2].0, Due::At(2_000_000_000));
+        let last = Due::At { at: 2_000_000_000, lasts: 3_000_000_000 };
+        assert_eq!(all(&back(1_000_000).traffic("")).unwrap()[2].0, last);
         let file = back(1_000_001);
         for rest in ["", "loop packets=9"] {
             let error = all(&file.traffic(rest)).unwrap_err();
@@ -423,9 +435,9 @@ mod tests {
             let mut latest = 0;
             for ((due, frame), (_, bytes)) in got.iter().zip(packets.iter().cycle()) {
                 prop_assert_eq!(frame, bytes);
-                let Due::At(due) = due else { panic!("recorded times") };
-                prop_assert!(*due >= latest);
-                latest = *due;
+                let Due::At { at, lasts } = *due else { panic!("recorded times") };
+                prop_assert!(latest <= at && at <= lasts);
+                latest = at;
             }
         }
     }

@@ -212,6 +212,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
         *shortfalls(rows),
         *headrooms(rows),
         *_lossless(rows),
+        *_nobody(rows),
         *waits(rows),
         *foundation(rows),
         *rests(rows),
@@ -225,6 +226,16 @@ def _unused(rows: list[LineRateRow]) -> list[str]:
         "verdict is that of the card without handlers."
         for row in rows
         if not row["handlers"]
+    ]
+
+
+def _nobody(rows: list[LineRateRow]) -> list[str]:
+    """In words, where handlers sent frames to addresses of no station: the sender takes all that comes by its wire."""
+    return [
+        f"{named(row)}: {row['traffic']['to_no_station']} frames that handlers sent have a destination address that no "
+        "station here has, as that of a next hop or a broadcast: each leaves by the port by which its packet came."
+        for row in rows
+        if "traffic" in row and row["traffic"]["to_no_station"]
     ]
 
 

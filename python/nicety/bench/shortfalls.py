@@ -63,7 +63,11 @@ def _what_is_full(row: LineRateRow) -> str:
     lost = row["traffic"]["dropped_at_link"] if "traffic" in row else 0
     if lost and row["limited_by"] == "link":
         return f"{lost} frames that handlers sent found no room before their port, and were lost."
-    return f"The packet buffer, of {row['buffer_packets']}, fills up; {_when_full(row)}{_gets_through(row)}"
+    if row["buffer_packets_used"] < row["buffer_packets"] and not _lost(row):
+        held = f"has held {row['buffer_packets_used']} packets at most, and fills up in a longer run"
+    else:
+        held = "fills up"
+    return f"The packet buffer, of {row['buffer_packets']}, {held}; {_when_full(row)}{_gets_through(row)}"
 
 
 def _idle(row: LineRateRow) -> str:
@@ -158,6 +162,11 @@ def _when_full(row: LineRateRow) -> str:
 
 
 def _gets_through(row: LineRateRow) -> str:
-    rate = f"{offered([row])}'s"
-    lost = f"{_lost(row)} packets are lost" if _lost(row) else "Nothing is lost"
-    return f"{fixed(100 * row['line_rate_fraction'], 1)}% of the {rate} rate gets through. {lost}."
+    through = fixed(100 * row["line_rate_fraction"], 1)
+    if _lost(row):
+        return f"{through}% of the traffic gets through. {_lost(row)} packets are lost."
+    if "traffic" in row:
+        # What was seen has the ends of the run in it.
+        most = fixed(100 * min(row["capacity_fraction"], 1.0), 1)
+        return f"{most}% of the traffic's rate can get through. Nothing is lost."
+    return f"{through}% of the wire's rate gets through. Nothing is lost."

@@ -135,18 +135,28 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
-FATES = ("passed", "dropped by handlers", "failed", "lost: packet buffer full", "lost: no room in the host")
+FATES = (
+    "passed",
+    "dropped by handlers",
+    "failed",
+    "lost: packet buffer full",
+    "lost: no room in the host",
+    "lost: no room before the port",
+)
 """What becomes of the packets of traffic."""
 
 # A share in percent below which a number of the legend would be 0.0.
 _LEAST = 0.1
 
 
-def fates(figures: TrafficFigures | PortFigures) -> list[int]:
-    """How many packets of the traffic had each of these fates: all that were offered."""
+def fates(figures: TrafficFigures | PortFigures, at_link: int = 0) -> list[int]:
+    """How many packets of the traffic had each of these fates, as many of the last one: all that were offered.
+
+    Frames leave by other ports than they came by: what finds no room there is no port's own.
+    """
     passed, dropped_at_host = figures["passed"], figures["dropped_at_host"]
     dropped = [figures["dropped_by_handler"], figures["failed"], figures["dropped_by_overload"]]
-    return [passed - dropped_at_host, *dropped, dropped_at_host]
+    return [passed - dropped_at_host - at_link, *dropped, dropped_at_host, at_link]
 
 
 def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
@@ -163,7 +173,8 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
         found += [(f"{row['nic']}, port {port['port']}", port) for port in ports]
         shares += [[100 * count / port["offered"] for count in fates(port)] for port in ports]
         found.append((f"{row['nic']}, all ports" if ports else row["nic"], traffic))
-        shares.append([100 * count / traffic["offered"] for count in fates(traffic)])
+        counts = fates(traffic, traffic["dropped_at_link"])
+        shares.append([100 * count / traffic["offered"] for count in counts])
     for number, fate in enumerate(FATES):
         widths = [share[number] for share in shares]
         if any(widths):

@@ -90,7 +90,7 @@ class EthernetReport:
         ring_full: Frames dropped because their receive ring was full.
         too_long: Frames dropped because they are longer than a receive buffer.
         check_errors: Frames dropped because their frame check sequence was wrong.
-        no_station: Frames to send for an address that no station has, which go nowhere.
+        no_station: Frames sent to an address that no station has, which nobody takes.
         fetches: Reads that fetched descriptors.
         receive_interrupts: Interrupts raised for received frames.
         transmit_interrupts: Interrupts raised for sent frames, for which the driver waited.
@@ -543,8 +543,9 @@ class TrafficReport:
         rank: The rank whose card it was for.
         offered: Frames that its tester sent: all, unless the programs had ended before.
         offered_bytes: Their bytes, without frame check sequences.
-        offered_ns: How long they take on a link that nothing holds up.
-        late_ns: How much later than that the last one was sent, because the network held it up.
+        offered_ns: How long they take at their rate, until the next one would be due, which of a capture is a mean gap
+            behind the last one.
+        late_ns: How much later than that the link was free, because the network held frames up.
         handled: Frames that the card took in.
         passed: Of these, frames that went on: to the host, or out again.
         to_wire: Of these, frames that handlers sent out.

@@ -628,8 +628,8 @@ class LineRateRow(TypedDict):
         verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
         limiting_part: The part of the card that limits: what `limited_by` has, or else the part with the highest load.
         capacity_fraction: The rate that the card sustains with this part, over the line rate: above 1 it could do more.
-            With `waiting`, and where packets came more slowly than this part alone would let them, the rate that was
-            seen.
+            By its load; where no load says it, as with `waiting`, the rate that was seen. Of equal packets, that is the
+            most where the card does not keep up.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
@@ -642,7 +642,7 @@ class LineRateRow(TypedDict):
         packet_interval_ns: The time between packets at line rate.
         packet_wire_bytes: Bytes of a packet on the link, including its header.
         line_rate_packets_per_s: Packets a second at line rate.
-        packets_per_s: Packets a second that were processed.
+        packets_per_s: Packets a second that were processed. Where packets were lost, the others in the time of all.
         line_rate_fraction: The same over the line rate.
         bandwidth_bytes_per_s: Their payload.
         buffer_packets_used: The most packets in the packet buffer at once.
@@ -939,7 +939,7 @@ class PortFigures(TypedDict):
         traffic: The expression.
         offered: Packets offered to the wire, until the traffic of a port had ended.
         offered_bytes: Their payload: bytes of frames.
-        offered_ns: How long they take on a wire that nothing holds up.
+        offered_ns: How long they take at their rate, until the next one would be due.
         handled: Packets that the card took in: all but those dropped by overload.
         handled_bytes: Their payload.
         passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
@@ -1373,7 +1373,8 @@ class TrafficFigures(TypedDict):
             are dropped; or `pfc`, the wire is paused.
         offered: Packets offered to the wire.
         offered_bytes: Their payload: bytes of frames.
-        offered_ns: How long they take on a wire that nothing holds up; of several ports, at the sum of their rates.
+        offered_ns: How long they take at their rate, until the next one would be due, which of a capture is a mean gap
+            behind the last one; of several ports, at the sum of their rates.
         handled: Packets that the card took in: all but those dropped by overload.
         handled_bytes: Their payload.
         passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
@@ -1383,6 +1384,8 @@ class TrafficFigures(TypedDict):
         dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
         dropped_at_link: Frames that handlers sent, and that found no room before the port that they were to leave by:
             of several ports with `--lossy`.
+        to_no_station: Frames that handlers sent to addresses that no station has: they leave by the port by which they
+            came.
         loads_without_loss: Whether loads, locks and memory are those of a second run with the same packets, in which
             the sender waits for credits: packets that come through where others are lost are not the mix that was
             offered.
@@ -1409,6 +1412,7 @@ class TrafficFigures(TypedDict):
     dropped_by_overload: int
     dropped_at_host: int
     dropped_at_link: int
+    to_no_station: int
     loads_without_loss: bool
     paused_ns: float
     latency_ns_mean: float

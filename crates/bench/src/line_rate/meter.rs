@@ -4,7 +4,7 @@ use super::limit::Lost;
 use super::row::{Fates, HandlerRow, KINDS, Measured, held};
 use nicety::{Duration, Time};
 use nicety_nic::spin::Watch;
-use nicety_types::{HandlerRun, Histogram, MessageId, NodeId};
+use nicety_types::{Frequency, HandlerRun, Histogram, MessageId, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -23,7 +23,8 @@ pub struct TrafficRow {
     pub offered: u64,
     /// Their payload: bytes of frames.
     pub offered_bytes: u64,
-    /// How long they take on a wire that nothing holds up; of several ports, at the sum of their rates.
+    /// How long they take at their rate, until the next one would be due, which of a capture is a mean gap behind the last one; of several
+    /// ports, at the sum of their rates.
     pub offered_ns: f64,
     /// Packets that the card took in: all but those dropped by overload.
     pub handled: u64,
@@ -41,6 +42,8 @@ pub struct TrafficRow {
     pub dropped_at_host: u64,
     /// Frames that handlers sent, and that found no room before the port that they were to leave by: of several ports with `--lossy`.
     pub dropped_at_link: u64,
+    /// Frames that handlers sent to addresses that no station has: they leave by the port by which they came.
+    pub to_no_station: u64,
     /// Whether loads, locks and memory are those of a second run with the same packets, in which the sender waits for credits: packets
     /// that come through where others are lost are not the mix that was offered.
     pub loads_without_loss: bool,
@@ -73,7 +76,7 @@ pub struct PortRow {
     pub offered: u64,
     /// Their payload: bytes of frames.
     pub offered_bytes: u64,
-    /// How long they take on a wire that nothing holds up.
+    /// How long they take at their rate, until the next one would be due.
     pub offered_ns: f64,
     /// Packets that the card took in: all but those dropped by overload.
     pub handled: u64,
@@ -112,10 +115,10 @@ struct Runs {
 }
 
 impl Runs {
-    fn add(&mut self, run: &HandlerRun) {
+    fn add(&mut self, run: &HandlerRun, clock: Frequency) {
         self.cycles.add(run.cycles);
         self.instructions.add(run.instructions);
-        self.time.add(held(&run).ps());
+        self.time.add(held(run, clock).ps());
         self.queued.add(run.start.saturating_since(run.ready).ps());
         *self.returned.entry(run.outcome).or_default() += 1;
     }
@@ -183,6 +186,8 @@ pub(super) struct Meter {
     state: RefCell<State>,
     /// The fate of packets that no handler decides.
     payload_handler: bool,
+    /// The processors'.
+    clock: Frequency,
 }
 
 /// The node of the card that is watched.
@@ -194,9 +199,9 @@ pub(super) const fn sender(port: u32) -> NodeId {
 }
 
 impl Meter {
-    pub(super) fn new(ports: usize, payload_handler: bool) -> Meter {
+    pub(super) fn new(ports: usize, payload_handler: bool, clock: Frequency) -> Meter {
         let state = State { ports: (0..ports).map(|_| Port::default()).collect(), ..State::default() };
-        Meter { state: RefCell::new(state), payload_handler }
+        Meter { state: RefCell::new(state), payload_handler, clock }
     }
 
     /// The figures, if a packet has come; a slot is taken for so long beside its packet's stay, on the way there and back.
@@ -336,7 +341,7 @@ impl Watch for Meter {
         if state.port(run.message.source).is_none() {
             return;
         }
-        state.runs[kind].add(run);
+        state.runs[kind].add(run, self.clock);
         state.parked |= !run.parked.is_zero();
         let fate = match (kind, run.outcome) {
             (_, outcome) if outcome.starts_with("DROP") => Some(Fate::Dropped),
@@ -381,7 +386,7 @@ mod tests {
 
     #[test]
     fn each_packet_has_a_fate_and_a_latency_in_flat_memory() {
-        let meter = Meter::new(1, true);
+        let meter = Meter::new(1, true, Frequency::from_hz(10_000_000_000));
         let at = Time::from_ps;
         // Every fifth packet is dropped on the way.
         for round in 0..2_000u64 {
@@ -407,7 +412,7 @@ mod tests {
         assert_eq!(measured.buffer_used, 4);
         assert_eq!(measured.took, Duration::from_ps(1_999 * 1_000 + 103));
         assert_eq!(measured.places, Duration::from_ps(8_000 * 110));
-        assert_eq!(measured.held, Duration::from_ps(10_000 * 100));
+        assert_eq!(measured.held, Duration::from_ps(10_000 * 700));
         let names: Vec<(&str, u64)> = measured.handlers.iter().map(|row| (row.handler, row.runs)).collect();
         assert_eq!(names, [("header", 6_000), ("payload", 4_000)]);
         let mut row = TrafficRow::default();
@@ -423,7 +428,7 @@ mod tests {
     #[test]
     fn ports_are_counted_on_their_own_and_together() {
         assert_eq!([0, 1, 2].map(sender), [NodeId(0), NodeId(2), NodeId(3)]);
-        let meter = Meter::new(2, true);
+        let meter = Meter::new(2, true, Frequency::from_hz(10_000_000_000));
         let at = Time::from_ps;
         let of = |port| MessageId { source: sender(port), sequence: 0 };
         meter.arrived(of(0), 60, at(0));

@@ -13,7 +13,7 @@ use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
 use nicety_nic::spin::WaitedWord;
-use nicety_types::{HandlerRun, NodeId};
+use nicety_types::{Frequency, HandlerRun, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -184,8 +184,8 @@ pub struct Row {
     pub verdict: Verdict,
     /// The part of the card that limits: what `limited_by` has, or else the part with the highest load.
     pub limiting_part: String,
-    /// The rate that the card sustains with this part, over the line rate: above 1 it could do more. With `waiting`, and
-    /// where packets came more slowly than this part alone would let them, the rate that was seen.
+    /// The rate that the card sustains with this part, over the line rate: above 1 it could do more. By its load; where no load says it,
+    /// as with `waiting`, the rate that was seen. Of equal packets, that is the most where the card does not keep up.
     pub capacity_fraction: f64,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is among them
     /// where no other part is overloaded, and no handler yields its processor.
@@ -203,7 +203,7 @@ pub struct Row {
     pub packet_wire_bytes: u64,
     /// Packets a second at line rate.
     pub line_rate_packets_per_s: f64,
-    /// Packets a second that were processed.
+    /// Packets a second that were processed. Where packets were lost, the others in the time of all.
     pub packets_per_s: f64,
     /// The same over the line rate.
     pub line_rate_fraction: f64,
@@ -305,8 +305,8 @@ impl Measured {
         let stays = packets.filter_map(|packet| Some((packet.arrived?, packet.settled?)));
         let handlers = runs.iter().zip(KINDS).filter(|(runs, _)| !runs.is_empty());
         Ok(Measured {
-            handlers: handlers.map(|(runs, kind)| handler_row(kind, runs)).collect(),
-            held: runs.iter().flatten().map(held).sum(),
+            handlers: handlers.map(|(runs, kind)| handler_row(kind, runs, load.clock)).collect(),
+            held: runs.iter().flatten().map(|run| held(run, load.clock)).sum(),
             parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
             fates,
             packets: messages.measured * messages.packets_each,
@@ -329,6 +329,13 @@ impl Measured {
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
         let packets_per_s = line_rate.min(1e12 * self.packets as f64 / self.took.ps() as f64);
         let fraction = packets_per_s / line_rate;
+        // Of packets that are lost it tells nothing how long the others take to leave the buffer behind the last one.
+        let through = match self.lost {
+            Some(Lost { dropped, .. }) if dropped > 0 => {
+                self.packets as f64 / (self.packets + dropped) as f64
+            }
+            _ => fraction,
+        };
         let (loads, handled) = (demand.loads(), own.loads_at_work());
         let parked = self.parked;
         let places = self.places.ps() as f64 / (interval.times(self.packets) * load.buffer_packets) as f64;
@@ -362,9 +369,9 @@ impl Measured {
             packet_interval_ns: interval.ps() / 1000.0,
             packet_wire_bytes: load.wire_bytes,
             line_rate_packets_per_s: line_rate,
-            packets_per_s,
-            line_rate_fraction: fraction,
-            bandwidth_bytes_per_s: packets_per_s * self.bytes as f64 / self.packets as f64,
+            packets_per_s: line_rate * through,
+            line_rate_fraction: through,
+            bandwidth_bytes_per_s: line_rate * through * self.bytes as f64 / self.packets as f64,
             buffer_packets_used: self.buffer_used,
             buffer_packets: load.buffer_packets,
             loads,
@@ -381,20 +388,15 @@ impl Measured {
         let parts = parts(&row, of_buffer.then_some(places), host);
         let limited_by = match &self.lost {
             None => by_loads,
-            Some(lost) => limit_of_traffic(by_loads, lost, fraction, &parts),
+            Some(lost) => limit_of_traffic(by_loads, lost, through, &parts),
         };
         let (verdict, limiting_part) = verdict(limited_by, &parts);
-        // What came through, in the work of the part that limits: packets that came through may be others than those offered.
-        // The host's part is not held up by what it has no room for.
-        let work = limited_by
-            .filter(|part| *part != "host")
-            .and_then(|part| Some(handled.of(part)? / loads.of(part)?))
-            .unwrap_or(1.0);
-        let taken = match (limited_by, &self.lost) {
-            (Some("host"), Some(lost)) if lost.at_host > 0.0 => 1.0 - lost.at_host,
-            _ => 1.0,
+        let observed = match (limited_by, &self.lost) {
+            // The host does not hold up the card's parts.
+            (Some("host"), Some(lost)) => through * (1.0 - lost.at_host),
+            _ => through,
         };
-        let capacity_fraction = capacity(limited_by, &parts, fraction * work * taken);
+        let capacity_fraction = capacity(limited_by, &parts, observed, self.lost.is_none());
         Row {
             verdict,
             limiting_part: limiting_part.to_owned(),
@@ -445,12 +447,13 @@ fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
     most.unsigned_abs()
 }
 
-/// How long a run held its processor.
-pub(super) fn held(run: &&HandlerRun) -> Duration {
-    run.end.since(run.start + run.parked)
+/// How long a run held its processor, with this clock: where others wait for it, the next one begins with the edge at which this
+/// one ends. One that begins on an idle processor waits for an edge first, which is nobody's time.
+pub(super) fn held(run: &HandlerRun, clock: Frequency) -> Duration {
+    clock.cycles(run.cycles)
 }
 
-fn handler_row(handler: &'static str, runs: &[&HandlerRun]) -> HandlerRow {
+fn handler_row(handler: &'static str, runs: &[&HandlerRun], clock: Frequency) -> HandlerRow {
     let count = runs.len() as u64;
     let sorted = |of: &dyn Fn(&HandlerRun) -> u64| {
         let mut values: Vec<u64> = runs.iter().map(|run| of(run)).collect();
@@ -460,7 +463,7 @@ fn handler_row(handler: &'static str, runs: &[&HandlerRun]) -> HandlerRow {
     let mean = |values: &[u64]| values.iter().sum::<u64>() as f64 / count as f64;
     let cycles = sorted(&|run| run.cycles);
     let instructions = sorted(&|run| run.instructions);
-    let time = sorted(&|run| held(&run).ps());
+    let time = sorted(&|run| held(run, clock).ps());
     let queued = sorted(&|run| run.start.saturating_since(run.ready).ps());
     HandlerRow {
         handler,

@@ -1,6 +1,6 @@
 //! How many packets each of several ports offers: those that are due until the first of them ends.
 //!
-//! That is decided before the run, on wires that nothing holds up. Were it decided in it, a port that a full packet buffer holds
+//! That is decided before the run, on wires that nothing holds up, and by when a packet behind the last one would be due. Were it decided in it, a port that a full packet buffer holds
 //! up would end late, and the others would send more than their rates have meanwhile: the card would meet another mix.
 
 use super::request::{refused, traffic_of};
@@ -19,7 +19,7 @@ pub(super) fn seed_of(seed: u64, port: u32) -> u64 {
 pub(super) const fn due(due: TrafficDue) -> Due {
     match due {
         TrafficDue::Wire => Due::Wire,
-        TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
+        TrafficDue::At { at, lasts } => Due::after(at, lasts),
     }
 }
 
@@ -63,7 +63,7 @@ struct Wire {
     frame: Vec<u8>,
     /// Bytes of the next packet; none at the end.
     next: Option<u64>,
-    /// When it leaves, or when the wire is free behind the last one.
+    /// When it leaves, or when one behind the last would.
     at: Time,
     sent: u64,
 }
@@ -79,7 +79,10 @@ impl Wire {
     fn look(&mut self) -> Result<(), Error> {
         let next = self.stream.next_frame(&mut self.frame).map_err(|error| refused(&error))?;
         self.next = next.map(|_| self.frame.len() as u64);
-        self.at = self.pace.next(next.map_or(Due::Wire, due));
+        self.at = match next {
+            Some(next) => self.pace.next(due(next)),
+            None => self.pace.over(),
+        };
         Ok(())
     }
 
@@ -106,7 +109,7 @@ mod tests {
         assert_eq!(of(&["udp size=64 packets=100", "udp size=64 packets=100"]), Some(vec![100, 100]));
         // 84 and 1524 bytes of the wire: where the first ends, the other begins its sixth packet.
         assert_eq!(of(&["udp size=60 packets=100", "udp size=1500 packets=100"]), Some(vec![100, 6]));
-        // 1 us, at a packet every 100 ns, of which the last takes the wire for 7.04 ns from 900 on; at one every 400 ns.
+        // 1 us, at a packet every 100 ns and with the gap behind the last one; at one every 400 ns.
         let paced = of(&["udp size=64 rate=10Mpps packets=10", "udp size=64 rate=2500kpps packets=10"]);
         assert_eq!(paced, Some(vec![10, 3]));
     }

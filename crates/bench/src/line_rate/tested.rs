@@ -172,6 +172,14 @@ impl OnHost {
         }
     }
 
+    /// Packets of a sender that handlers have sent on to addresses that no station has.
+    pub(super) fn to_no_station(&self, sender: NodeId) -> u64 {
+        match self {
+            OnHost::Messages(_) => 0,
+            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.no_station),
+        }
+    }
+
     /// What each part of the host has done for frames; none where no part of it takes packets.
     pub(super) fn host_work(&self) -> Option<Vec<HostWork>> {
         match self {

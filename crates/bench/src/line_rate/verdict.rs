@@ -87,13 +87,15 @@ pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (V
 }
 
 /// The rate that the card sustains over the line rate, above 1 where it could do more: by the load of the part that
-/// limits. Where it does not keep up, that is at most the rate that was seen; where no load says it, as where handlers wait
-/// for one another, it is that rate.
-pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], fraction: f64) -> f64 {
+/// limits. Where no load says it, as where handlers wait for one another, it is the rate that was `seen`. Where that was seen of
+/// equal packets with more before and behind them, it is `steady`, and the most; that of traffic has the ends of the run in it.
+pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], seen: f64, steady: bool) -> f64 {
     let of = |part: &PartRow| 1.0 / part.load.max(f64::MIN_POSITIVE);
-    match limited_by {
-        Some(limit) => parts.iter().find(|part| part.part == limit).map_or(1.0, of).min(fraction),
-        None => parts.first().map_or(1.0, of),
+    let Some(limit) = limited_by else { return parts.first().map_or(1.0, of) };
+    match parts.iter().find(|part| part.part == limit && part.load > 1.0) {
+        Some(part) if steady => of(part).min(seen),
+        Some(part) => of(part),
+        None => seen,
     }
 }
 
@@ -163,12 +165,15 @@ mod tests {
         assert_eq!(parts[4].sustains, Some(4.0));
         assert_eq!(parts[5].sustains, None);
         assert_eq!(verdict(None, &parts), (Verdict::Barely, "packet buffer"));
-        assert_eq!(capacity(None, &parts, 1.0), 1.0 / 0.95);
-        assert_eq!(capacity(Some("waiting"), &parts, 0.7), 0.7);
-        // By the part that limits, and no more than was seen.
-        assert_eq!(capacity(Some("lock"), &parts, 1.0), 1.0);
+        for steady in [false, true] {
+            assert_eq!(capacity(None, &parts, 1.0, steady), 1.0 / 0.95);
+            assert_eq!(capacity(Some("waiting"), &parts, 0.7, steady), 0.7);
+            // A part that has time for all, and yet limits, as a buffer in bursts does.
+            assert_eq!(capacity(Some("packet buffer"), &parts, 0.9, steady), 0.9);
+        }
+        // By the part that limits; of equal packets no more than was seen.
         let two = [PartRow::new("handler processors", None, 4.0), PartRow::new("lock", None, 2.0)];
-        assert_eq!(capacity(Some("lock"), &two, 0.6), 0.5);
-        assert_eq!(capacity(Some("lock"), &two, 0.4), 0.4);
+        let of = |seen, steady| capacity(Some("lock"), &two, seen, steady);
+        assert_eq!([of(0.6, true), of(0.4, true), of(0.6, false), of(0.4, false)], [0.5, 0.4, 0.5, 0.5]);
     }
 }

@@ -33,7 +33,7 @@ pub struct Statistics {
     pub too_long: u64,
     /// Frames dropped because their frame check sequence was wrong.
     pub check_errors: u64,
-    /// Frames to send for an address that no station has, which go nowhere.
+    /// Frames sent to an address that no station has, which nobody takes.
     pub no_station: u64,
     /// Reads that fetched descriptors.
     pub fetches: u64,

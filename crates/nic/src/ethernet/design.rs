@@ -144,7 +144,13 @@ impl Node {
 
     /// Counts the frames of a tester on their own from now on.
     pub fn watch_tester(&self, tester: NodeId) {
-        self.net.card.testers.watch(tester);
+        self.net.card.testers.watch(tester, false);
+    }
+
+    /// Likewise of a generator, which is all that there is at the end of its wire: what handlers send on for stations that are not
+    /// there leaves by the wire by which it came.
+    pub fn watch_generator(&self, generator: NodeId) {
+        self.net.card.testers.watch(generator, true);
     }
 
     /// What has become of the frames of a tester; none where they are not counted.

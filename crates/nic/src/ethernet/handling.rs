@@ -366,8 +366,17 @@ impl Card {
         let payload = super::transmit::whole(frame);
         // A switch sends nothing back to where it came from.
         let other = |node: &NodeId| *node != self.node;
-        let Some(destination) = wire::destination(frame, self.nodes).filter(other) else {
-            return self.count(|counted| counted.no_station += 1);
+        let destination = match wire::destination(frame, self.nodes).filter(other) {
+            Some(station) => station,
+            None => {
+                self.judge(by.source, Fate::NoStation, 1);
+                // What is at the end of a generator's wire takes all that comes by it.
+                if !self.testers.takes_all(by.source) {
+                    self.launch_to_nobody(payload.len(), path).await;
+                    return;
+                }
+                by.source
+            }
         };
         let message = self.next_message();
         self.recorder.sent(message, destination, payload.len(), "frame", Starter::Handler(by), &path);

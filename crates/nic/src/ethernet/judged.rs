@@ -11,6 +11,8 @@ pub(super) enum Fate {
     /// The host had no buffer for it, or none that is long enough.
     NoRoom,
     Wire,
+    /// Of those sent out.
+    NoStation,
     Dropped,
     Failed,
     Damaged,
@@ -27,6 +29,8 @@ pub struct Judged {
     pub dropped_at_host: u64,
     /// Frames that handlers have sent out.
     pub to_wire: u64,
+    /// Of these, frames to addresses that no station has.
+    pub no_station: u64,
     /// Frames that handlers dropped.
     pub dropped_by_handler: u64,
     /// Frames on which handlers failed.
@@ -39,22 +43,33 @@ pub struct Judged {
 
 /// The testers whose frames are counted.
 #[derive(Default)]
-pub(super) struct Testers(RefCell<Vec<(NodeId, Judged)>>);
+pub(super) struct Testers(RefCell<Vec<Tester>>);
+
+struct Tester {
+    node: NodeId,
+    /// Whether it takes all frames that come by its wire, whatever their address.
+    takes_all: bool,
+    judged: Judged,
+}
 
 impl Testers {
     /// Counts the frames of a node from now on.
-    pub(super) fn watch(&self, tester: NodeId) {
-        self.0.borrow_mut().push((tester, Judged::default()));
+    pub(super) fn watch(&self, node: NodeId, takes_all: bool) {
+        self.0.borrow_mut().push(Tester { node, takes_all, judged: Judged::default() });
     }
 
-    pub(super) fn judged(&self, tester: NodeId) -> Option<Judged> {
-        self.0.borrow().iter().find(|(node, _)| *node == tester).map(|(_, judged)| judged.clone())
+    pub(super) fn judged(&self, node: NodeId) -> Option<Judged> {
+        self.0.borrow().iter().find(|tester| tester.node == node).map(|tester| tester.judged.clone())
+    }
+
+    pub(super) fn takes_all(&self, node: NodeId) -> bool {
+        self.0.borrow().iter().any(|tester| tester.node == node && tester.takes_all)
     }
 
     fn count(&self, source: NodeId, change: impl FnOnce(&mut Judged)) {
         let mut testers = self.0.borrow_mut();
-        if let Some((_, judged)) = testers.iter_mut().find(|(node, _)| *node == source) {
-            change(judged);
+        if let Some(tester) = testers.iter_mut().find(|tester| tester.node == source) {
+            change(&mut tester.judged);
         }
     }
 }
@@ -69,6 +84,7 @@ impl Card {
                 judged.dropped_at_host += frames;
             }
             Fate::Wire => judged.to_wire += frames,
+            Fate::NoStation => judged.no_station += frames,
             Fate::Dropped => judged.dropped_by_handler += frames,
             Fate::Failed => judged.failed += frames,
             Fate::Damaged => judged.damaged += frames,

@@ -215,7 +215,10 @@ impl Card {
                 };
                 let bytes = payload.len();
                 match destination {
-                    None => self.count(|counted| counted.no_station += 1),
+                    None => {
+                        let end = self.launch_to_nobody(bytes, path.clone()).await;
+                        path.advance(Stage::LINK, end);
+                    }
                     Some(destination) => {
                         let label = Label { destination, message: leaving.message, offset };
                         path = self.launch(label, payload, path).await;
@@ -246,6 +249,21 @@ impl Card {
         let _link = self.link.acquire().await;
         let turn = self.port.turn(Flight::resting(path)).await;
         self.port.launch(packet, turn)
+    }
+
+    /// Sends a frame with so many bytes that no station takes. Returns when its last byte is on the link.
+    pub(super) async fn launch_to_nobody(&self, bytes: u64, path: Path) -> Time {
+        let end = {
+            let _link = self.link.acquire().await;
+            let turn = self.port.turn(Flight::resting(path)).await;
+            self.port.launch_to_nobody(bytes, turn)
+        };
+        self.sim.until(end).await;
+        self.count(|counted| {
+            counted.frames_sent += 1;
+            counted.no_station += 1;
+        });
+        end
     }
 
     /// Sends a frame that comes from no ring. Returns when it is on the link.

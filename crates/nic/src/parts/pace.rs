@@ -8,7 +8,19 @@ pub enum Due {
     /// As soon as the link is free.
     Wire,
     /// So long after the first one, or as soon as the link is free then.
-    After(Duration),
+    After {
+        /// That time.
+        time: Duration,
+        /// How long the packets up to it last: until the next one would be due, at their rate.
+        lasts: Duration,
+    },
+}
+
+impl Due {
+    /// Both times in picoseconds.
+    pub const fn after(time: u64, lasts: u64) -> Due {
+        Due::After { time: Duration::from_ps(time), lasts: Duration::from_ps(lasts) }
+    }
 }
 
 /// Packets that were offered to a link.
@@ -18,10 +30,12 @@ pub struct Offered {
     pub packets: u64,
     /// Their payload.
     pub bytes: u64,
-    /// How long they take on a link that nothing holds up.
+    /// How long they take at their rate, with the gap behind the last one: on a link that nothing holds up.
     pub time: Duration,
-    /// How much later than that the last one was sent.
+    /// How much later than that the link was free.
     pub late: Duration,
+    /// Packets up to the last one that left as soon as it was due: nothing held it up.
+    pub on_time: u64,
     /// How long the link is occupied by all of them.
     pub wire: Duration,
 }
@@ -33,36 +47,51 @@ pub struct Pace {
     /// When the link is free after the latest packet, and when it would be if nothing had held it up.
     free: Time,
     unhindered: Time,
+    /// How long packets last at their rate: with the one that is due, and those sent.
+    due: Duration,
+    lasts: Duration,
     offered: Offered,
 }
 
 impl Pace {
     /// Nothing is sent yet, and the first packet is due from then on.
     pub fn from(begin: Time) -> Pace {
-        Pace { begin, free: begin, unhindered: begin, offered: Offered::default() }
+        let (due, lasts) = (Duration::ZERO, Duration::ZERO);
+        Pace { begin, free: begin, unhindered: begin, due, lasts, offered: Offered::default() }
     }
 
     /// When the next packet may ask for the link.
     pub fn next(&mut self, due: Due) -> Time {
-        if let Due::After(time) = due {
+        if let Due::After { time, lasts } = due {
             self.unhindered = self.unhindered.max(self.begin + time);
+            self.due = lasts;
         }
         self.free.max(self.unhindered)
     }
 
     /// It has the link from `now` on, for `interval`.
     pub fn sent(&mut self, now: Time, interval: Duration, bytes: u64) {
+        self.offered.packets += 1;
+        if now <= self.unhindered {
+            self.offered.on_time = self.offered.packets;
+        }
         self.unhindered += interval;
         self.free = now + interval;
-        self.offered.packets += 1;
+        self.lasts = self.due;
         self.offered.bytes += bytes;
         self.offered.wire += interval;
     }
 
+    /// When the packets so far are over at their rate.
+    pub fn over(&self) -> Time {
+        self.begin + self.lasts.max(self.offered.wire)
+    }
+
     /// What was offered.
     pub fn end(self) -> Offered {
-        let Pace { begin, free, unhindered, offered } = self;
-        Offered { time: unhindered.since(begin), late: free.saturating_since(unhindered), ..offered }
+        let over = self.over();
+        let late = self.free.saturating_since(self.unhindered.max(over));
+        Offered { time: over.since(self.begin), late, ..self.offered }
     }
 }
 
@@ -76,12 +105,37 @@ mod tests {
         let mut pace = Pace::from(at(100));
         assert_eq!(pace.next(Due::Wire), at(100));
         pace.sent(at(100), ns(10), 64);
-        assert_eq!(pace.next(Due::After(ns(50))), at(150));
+        assert_eq!(pace.next(Due::After { time: ns(50), lasts: ns(70) }), at(150));
         // The link is free 7 ns later than it is due.
         pace.sent(at(157), ns(10), 64);
-        assert_eq!(pace.next(Due::Wire), at(167));
+        assert_eq!(pace.next(Due::After { time: ns(50), lasts: ns(75) }), at(167));
         pace.sent(at(167), ns(20), 128);
-        let offered = Offered { packets: 3, bytes: 256, time: ns(80), late: ns(7), wire: ns(40) };
+        let offered = Offered { packets: 3, bytes: 256, time: ns(75), late: ns(7), on_time: 1, wire: ns(40) };
         assert_eq!(pace.end(), offered);
+    }
+
+    #[test]
+    fn packets_last_until_the_next_one_would_be_due() {
+        let (at, ns) = (|ns| Time::ZERO + Duration::from_ns(ns), Duration::from_ns);
+        // Bursts of three packets of 10 ns every 100 ns, the second of which the receiver takes in half the time that the burst has.
+        let mut pace = Pace::from(at(0));
+        for (packet, begins) in [(0, 0), (1, 10), (2, 20), (3, 100), (4, 125), (5, 140)] {
+            let lasts = ns(100 * (packet + 1) / 3);
+            assert!(pace.next(Due::After { time: ns(100 * (packet / 3)), lasts }) <= at(begins));
+            pace.sent(at(begins), ns(10), 64);
+        }
+        // One that is due and does not come counts for nothing.
+        pace.next(Due::After { time: ns(200), lasts: ns(234) });
+        assert_eq!(pace.over(), at(200));
+        let offered =
+            Offered { packets: 6, bytes: 384, time: ns(200), late: ns(0), on_time: 4, wire: ns(60) };
+        assert_eq!(pace.end(), offered);
+        // The wire is what the rate of a capture may be above.
+        let mut pace = Pace::from(at(0));
+        for _ in 0..2 {
+            pace.next(Due::after(0, 0));
+            pace.sent(pace.free, ns(10), 64);
+        }
+        assert_eq!((pace.end().time, pace.end().late), (ns(20), ns(0)));
     }
 }

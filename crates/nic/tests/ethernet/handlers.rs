@@ -107,6 +107,8 @@ fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offere
         received: report.card.frames_received + report.card.ring_full,
         channels: report.channels,
         sent: report.card.frames_sent,
+        nobodys: report.card.no_station,
+        link: rig.hosts[1].node.busy().link,
         failures,
         end: summary.end.ps(),
     }
@@ -118,6 +120,8 @@ struct Offered {
     received: u64,
     channels: Vec<u64>,
     sent: u64,
+    nobodys: u64,
+    link: Duration,
     failures: Vec<String>,
     end: u64,
 }
@@ -133,9 +137,10 @@ fn frames_go_where_their_handler_says() {
     let RuleReport { frames, to_host, to_wire, dropped, failed, .. } = found.rule;
     assert_eq!((frames, dropped, to_host, to_wire, failed), (6, 1, 2, 3, 0));
     assert_eq!((found.received, found.sent, found.failures.len()), (2, 3, 0));
-    // To itself it would go nowhere.
-    let found = offered(&handler(Code::new().returns(WIRE)), &[(0, 60)], &[]);
-    assert_eq!((found.rule.to_wire, found.sent), (1, 0));
+    // To itself it leaves, and nobody takes it: as many bytes take the wire as those of the frames that come.
+    let found = offered(&handler(Code::new().returns(WIRE)), &[(0, 60), (0, 1518)], &[]);
+    assert_eq!((found.rule.to_wire, found.sent), (2, 2));
+    assert_eq!((found.nobodys, found.link), (2, Duration::from_ps(80 * (60 + 24 + 1518 + 24))));
     let to_third = handler(Code::new().returns(0x103));
     let found = offered(&to_third, &[(0, 60); 5], &[]);
     assert_eq!((found.rule.to_host, found.channels[3]), (5, 5));

@@ -29,9 +29,9 @@ pub struct TrafficReport {
     pub offered: u64,
     /// Their bytes, without frame check sequences.
     pub offered_bytes: u64,
-    /// How long they take on a link that nothing holds up.
+    /// How long they take at their rate, until the next one would be due, which of a capture is a mean gap behind the last one.
     pub offered_ns: f64,
-    /// How much later than that the last one was sent, because the network held it up.
+    /// How much later than that the link was free, because the network held frames up.
     pub late_ns: f64,
     /// Frames that the card took in.
     pub handled: u64,
@@ -161,7 +161,7 @@ impl Testers {
             let next = |frame: &mut Vec<u8>| match stream.next_frame(frame) {
                 Ok(due) => due.map(|due| match due {
                     TrafficDue::Wire => Due::Wire,
-                    TrafficDue::At(ps) => Due::After(Duration::from_ps(ps)),
+                    TrafficDue::At { at, lasts } => Due::after(at, lasts),
                 }),
                 Err(error) => {
                     left.borrow_mut().error = Some(error);

@@ -93,9 +93,10 @@ impl FrameHandlers {
         self.node.judged(node)
     }
 
-    /// Counts the frames of a generator on their own from now on.
+    /// Counts the frames of a generator on their own from now on. It takes all frames that handlers send on for stations that are not
+    /// there.
     pub fn watch_generator(&self, node: NodeId) {
-        self.node.watch_tester(node);
+        self.node.watch_generator(node);
     }
 
     /// Busy times of parts of the card so far.
