@@ -63,7 +63,8 @@ def _what_is_full(row: LineRateRow) -> str:
     lost = row["traffic"]["dropped_at_link"] if "traffic" in row else 0
     if lost and row["limited_by"] == "link":
         return f"{lost} frames that handlers sent found no room before their port, and were lost."
-    if row["buffer_packets_used"] < row["buffer_packets"] and not _lost(row):
+    # Of a buffer that is full some places are those of credits on their way.
+    if row["buffer_packets_used"] < row["buffer_packets"] / 2 and not _lost(row):
         held = f"has held {row['buffer_packets_used']} packets at most, and fills up in a longer run"
     else:
         held = "fills up"
