@@ -214,6 +214,9 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         HEAD + NOTE + "open(f'started.{rank}', 'w').close()\nwhile True: world.Barrier()\n"
     )
     command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", "--", sys.executable, str(tmp_path / "program.py")]
+    # Whoever runs the tests may ignore the signal, as nohup does, and who is started inherits that.
+    heed = f"import os, signal, sys; signal.signal({int(number)}, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", heed, *command]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
         until = time.monotonic() + 60
         while not (tmp_path / "started.1").exists() and time.monotonic() < until:
