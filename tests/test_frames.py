@@ -345,3 +345,19 @@ def test_a_frame_that_the_card_refuses_to_send_on_has_failed(nicety: Callable[..
     done = nicety(*command, "fail,trap", "--traffic", "udp packets=200")
     assert done.status == 2
     assert "trap cannot be allowed here" in done.stderr
+
+
+def test_a_failure_on_packets_that_were_lost_is_none_that_is_lost(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    source = handler(
+        tmp_path,
+        "    if (__atomic_fetch_add((uint32_t *)state, 1, __ATOMIC_RELAXED) == 1900)\n        return FRAME_FAIL;\n"
+        '    for (int i = 0; i < 500; i++)\n        __asm__ volatile("");\n    return FRAME_DROP;',
+    )
+    command = ["bench", "handlers", source, "--nic", "spin-100g", "--lossy", "--set", "hpu.cores=2", "--json"]
+    done = nicety(*command, "--traffic", "udp size=60 packets=2000")
+    assert done.status == 1
+    report = json.loads(done.stdout)
+    # The first run handles fewer packets than that.
+    assert report["rows"][0]["traffic"]["handled"] < 1900
+    assert [failure["kind"] for failure in report["failures"]] == ["fail"]
+    assert "in the second run" in done.stderr

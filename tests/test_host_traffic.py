@@ -269,3 +269,14 @@ async def main(host):
     bench = nicety("bench", "handlers", "drop.c", "--nic", "spin-100g", "--traffic", "udp to=1")
     assert bench.status == 2
     assert "to is for host programs" in bench.stderr
+
+
+def test_a_rate_above_the_wire_is_refused() -> None:
+    async def main(host: package.Host) -> None:
+        await host.compute(ns=200_000)
+
+    traffic = "udp dport=7 size=64 rate=200Gbps packets=1k"
+    with pytest.raises(
+        package.InputError, match=r"a rate of 200 Gbps is more than the wire takes: 72\.73 Gbps of these"
+    ):
+        package.Cluster(1, "spin-100g", traffic=traffic).run(main)

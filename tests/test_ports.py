@@ -135,6 +135,23 @@ def test_a_port_is_overloaded_whatever_the_others_have_to_do(tmp_path: Path, ove
     assert (0.1 * 20_000 < lost < 20_000 * 40 / 124) if overload == "lossy" else lost == 0
 
 
+def test_frames_that_leave_in_bursts_and_find_no_room_are_no_yes(tmp_path: Path) -> None:
+    source = write(tmp_path, ECHO.replace("frame_swap(frame->data, frame->data + 6, 6);", "frame->data[5] = 0;"))
+    burst = "udp size=1500 rate=20Gbps arrivals=burst:2000 packets=4k"
+    row, ports = check(source, [burst, burst], nic="spin-100g", lossy=True)
+    figures = row["traffic"]
+    lost = figures["dropped_at_link"]
+    # Two bursts at once go to the port of the first: half of the frames, but for what its queue holds.
+    assert 3000 < lost < 4000
+    assert [port["dropped_at_link"] for port in ports] == [lost, 0]
+    assert row["loads"]["link"] < 0.9
+    assert (row["verdict"], row["limiting_part"]) == ("no", "link")
+    assert row["capacity_fraction"] == pytest.approx(1 - lost / 8000)
+    assert f"{lost} frames that handlers sent found no room before their port, and were lost." in " ".join(
+        words_of([row])
+    )
+
+
 def test_ports_with_other_traffic_fill_their_ways_out_each(tmp_path: Path) -> None:
     row, _ = check(write(tmp_path, ECHO), ["udp size=60 packets=3k", "udp size=1514 packets=3k"], nic="spin-100g")
     assert (row["verdict"], row["limiting_part"]) == ("barely", "link")

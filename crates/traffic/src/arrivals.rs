@@ -16,23 +16,26 @@ pub(crate) struct Clock {
     by_packet: bool,
     /// Units so far.
     units: u128,
-    /// Of Poisson arrivals: when the next frame is due.
+    /// Of Poisson arrivals: when the next frame is due, and the mean gap in picoseconds, where frames do not have one each.
     next: u64,
+    gap: Option<u64>,
     /// Frames left of a burst, and when it is due.
     burst: (u64, u64),
     rng: Rng,
 }
 
 impl Clock {
-    /// Of this rate; none where it is none.
-    pub(crate) fn new(rate: Rate, arrivals: Arrivals, seed: u64) -> Option<Clock> {
+    /// Of this rate, for frames with this mean of bytes, where it is known; none where it is none.
+    pub(crate) fn new(rate: Rate, arrivals: Arrivals, bytes: Option<f64>, seed: u64) -> Option<Clock> {
         let (rate, by_packet) = match rate {
             Rate::Wire | Rate::Recorded => return None,
             Rate::BitsPerSecond(rate) => (rate, false),
             Rate::PacketsPerSecond(rate) => (rate, true),
         };
         let rng = Rng::named(seed, NodeId(0), "traffic arrivals");
-        Some(Clock { arrivals, rate, by_packet, units: 0, next: 0, burst: (0, 0), rng })
+        let units = if by_packet { Some(1.0) } else { bytes.map(|bytes| 8.0 * bytes) };
+        let gap = units.map(|units| (units * SECOND as f64 / rate as f64) as u64);
+        Some(Clock { arrivals, rate, by_packet, units: 0, next: 0, gap, burst: (0, 0), rng })
     }
 
     /// How long the frames so far take at the rate, in picoseconds: the last of them with the gap behind it.
@@ -48,9 +51,11 @@ impl Clock {
         match self.arrivals {
             Arrivals::Paced => paced,
             Arrivals::Poisson => {
-                let mean = units * SECOND / u128::from(self.rate);
+                // Of frames whose mean is not known, each has a gap by its own bits.
+                let own = || (units * SECOND / u128::from(self.rate)) as u64;
+                let mean = self.gap.unwrap_or_else(own);
                 let due = self.next;
-                self.next += self.rng.exponential(mean as u64);
+                self.next += self.rng.exponential(mean);
                 due
             }
             Arrivals::Bursts(length) => {
@@ -68,10 +73,11 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expression::Sizes;
     use proptest::prelude::*;
 
     fn all(rate: Rate, arrivals: Arrivals, sizes: &[u64]) -> Vec<u64> {
-        let mut clock = Clock::new(rate, arrivals, 3).unwrap();
+        let mut clock = Clock::new(rate, arrivals, None, 3).unwrap();
         sizes.iter().map(|&bytes| clock.due(bytes)).collect()
     }
 
@@ -89,12 +95,12 @@ mod tests {
     #[test]
     fn frames_last_as_long_as_their_rate_says_however_they_arrive() {
         for arrivals in [Arrivals::Paced, Arrivals::Poisson, Arrivals::Bursts(7)] {
-            let mut clock = Clock::new(Rate::BitsPerSecond(8_000_000_000), arrivals, 3).unwrap();
+            let mut clock = Clock::new(Rate::BitsPerSecond(8_000_000_000), arrivals, Some(90.0), 3).unwrap();
             for bytes in [64, 100, 64] {
                 clock.due(bytes);
             }
             assert_eq!(clock.lasts(), 228_000);
-            let mut clock = Clock::new(Rate::PacketsPerSecond(3), arrivals, 3).unwrap();
+            let mut clock = Clock::new(Rate::PacketsPerSecond(3), arrivals, None, 3).unwrap();
             for _ in 0..4 {
                 clock.due(64);
             }
@@ -105,10 +111,20 @@ mod tests {
     #[test]
     fn gaps_of_poisson_arrivals_have_their_mean_and_variance() {
         let due = all(Rate::PacketsPerSecond(1_000_000), Arrivals::Poisson, &[64; 100_001]);
-        let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
-        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+        let exponential = |due: &[u64]| {
+            let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+            assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+        };
+        exponential(&due);
+        // So they are with frames of different sizes at a rate of bits, whatever the size of the one before.
+        let sizes = Sizes::Weighted(vec![(60, 3), (1500, 1)]);
+        assert_eq!((sizes.mean(), Sizes::Range(60, 101).mean()), (420.0, 80.5));
+        let rate = Rate::BitsPerSecond(3_360_000_000);
+        let mut clock = Clock::new(rate, Arrivals::Poisson, Some(sizes.mean()), 3).unwrap();
+        let bytes = |number| if number % 4 == 0 { 1500 } else { 60 };
+        exponential(&(0..100_001).map(|number| clock.due(bytes(number))).collect::<Vec<_>>());
     }
 
     proptest! {

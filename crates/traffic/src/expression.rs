@@ -173,6 +173,17 @@ impl Sizes {
         }
     }
 
+    /// The mean, in bytes.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Sizes::Range(first, last) => (*first + *last) as f64 / 2.0,
+            Sizes::Weighted(sizes) => {
+                let weights: f64 = sizes.iter().map(|(_, weight)| *weight as f64).sum();
+                sizes.iter().map(|(size, weight)| *size as f64 * *weight as f64).sum::<f64>() / weights
+            }
+        }
+    }
+
     /// The smallest and the largest.
     pub fn extent(&self) -> (u64, u64) {
         match self {
@@ -198,6 +209,29 @@ pub enum Rate {
     PacketsPerSecond(u64),
 }
 
+/// By how much frames may seem to take the wire for longer than it does: each takes whole picoseconds.
+const ROUNDED: f64 = 1e-3;
+
+impl Rate {
+    /// Why so many frames with so many bytes, which take a wire for so many seconds, do not have this rate on it: figures would be
+    /// those of another one. None where they do.
+    pub fn above_the_wire(self, frames: u64, bytes: u64, wire_s: f64) -> Option<String> {
+        let (frames, bits) = (frames as f64, 8.0 * bytes as f64);
+        let (written, seconds) = match self {
+            Rate::Wire | Rate::Recorded => return None,
+            Rate::BitsPerSecond(rate) => (format!("{} Gbps", rate as f64 / 1e9), bits / rate as f64),
+            Rate::PacketsPerSecond(rate) => (format!("{} Mpps", rate as f64 / 1e6), frames / rate as f64),
+        };
+        (wire_s > seconds * (1.0 + ROUNDED)).then(|| {
+            format!(
+                "a rate of {written} is more than the wire takes: {:.2} Gbps of these packets, {:.3} Mpps; write rate=wire, or less",
+                bits / wire_s / 1e9,
+                frames / wire_s / 1e6,
+            )
+        })
+    }
+}
+
 /// How frames follow each other at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
@@ -207,4 +241,21 @@ pub enum Arrivals {
     Poisson,
     /// So many at once, and bursts at the rate.
     Bursts(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_above_that_of_the_wire_is_no_experiment() {
+        // 1000 packets of 125 bytes occupy the wire for 10 us: 100 Gb/s, and 100 million a second.
+        let of = |rate: Rate| rate.above_the_wire(1000, 125_000, 10e-6);
+        assert_eq!(of(Rate::BitsPerSecond(100_000_000_000)), None);
+        assert_eq!(of(Rate::PacketsPerSecond(100_000_000)), None);
+        assert_eq!(of(Rate::Wire), None);
+        let why = of(Rate::PacketsPerSecond(101_000_000)).unwrap();
+        assert!(why.contains("a rate of 101 Mpps is more than the wire takes: 100.00 Gbps"), "{why}");
+        assert!(of(Rate::BitsPerSecond(200_000_000_000)).is_some());
+    }
 }

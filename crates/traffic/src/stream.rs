@@ -144,7 +144,11 @@ impl Traffic {
                 times: Times::default(),
             })),
         };
-        let clock = Clock::new(self.rate, self.arrivals, seed);
+        let bytes = match &self.source {
+            Source::Template(template) => Some(template.sizes.mean()),
+            Source::Capture { .. } => None,
+        };
+        let clock = Clock::new(self.rate, self.arrivals, bytes, seed);
         Ok(Stream { frames, clock, left: self.packets, largest })
     }
 }

@@ -213,6 +213,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
         *headrooms(rows),
         *_lossless(rows),
         *_nobody(rows),
+        *_too_fast(rows),
         *waits(rows),
         *foundation(rows),
         *rests(rows),
@@ -239,12 +240,27 @@ def _nobody(rows: list[LineRateRow]) -> list[str]:
     ]
 
 
+def _too_fast(rows: list[LineRateRow]) -> list[str]:
+    """In words, where a capture was recorded on a faster wire."""
+    return [
+        f"{named(row)}: packets of a capture were recorded faster than this wire takes them. They come as fast as it "
+        "does, and that is the rate of the verdict."
+        for row in rows
+        if "traffic" in row and row["traffic"]["faster_than_wire"]
+    ]
+
+
 def _lossless(rows: list[LineRateRow]) -> list[str]:
     """In words, where loads were measured once more: the packets that came through are not those that were offered."""
+
+    def of_others(traffic: TrafficFigures) -> str:
+        if traffic["handled"] == traffic["offered"]:
+            return f", with the {traffic['dropped_at_link']} that found no room before their port"
+        return f", and not of the {traffic['handled']} that came through, which may be a different mix"
+
     return [
-        f"{named(row)}: loads are those of all {row['traffic']['offered']} packets, and not of the "
-        f"{row['traffic']['handled']} that came through, which may be a different mix: they were measured in a second "
-        "run, in which the sender waits and nothing is lost."
+        f"{named(row)}: loads are those of all {row['traffic']['offered']} packets{of_others(row['traffic'])}: they "
+        "were measured in a second run, in which the sender waits and nothing is lost."
         for row in rows
         if "traffic" in row and row["traffic"]["loads_without_loss"]
     ]

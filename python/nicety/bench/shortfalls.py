@@ -46,17 +46,26 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "waiting":
         why = f"{comes} {_idle(row)}: handlers wait for one another."
     else:
-        load = {
-            "matching unit": row["loads"]["matching"],
-            "link": row["loads"]["link"],
-            "bus to card": row["loads"]["bus_to_card"],
-            "bus to host": row["loads"]["bus_to_host"],
-        }[limit or ""]
-        name = {"link": "card's own link, with what handlers send,"}.get(limit or "", limit)
-        why = f"{comes} at that rate the {name} would have {fixed(load, 2)} times as much to do as it can."
-        if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row:
-            why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
+        why = f"{comes} {_too_much(row)}"
     return f"{why} {_what_is_full(row)}"
+
+
+def _too_much(row: LineRateRow) -> str:
+    """In words, which part has too much to do, or that it has in bursts."""
+    limit = row["limited_by"] or ""
+    if limit == "link" and row["loads"]["link"] <= 1:
+        return "no part of the card has too much to do in the mean, but frames leave by a port in bursts."
+    (part,) = [part for part in row["parts"] if part["part"] == limit]
+    name = {
+        "link": "card's own link, with what handlers send,",
+        "packet writer": "writer of the packet buffer",
+        "cluster DMA": f"DMA engine of {part['name']}",
+        "packet sender": "sender of handlers' packets",
+    }.get(limit, limit)
+    why = f"at that rate the {name} would have {fixed(part['load'], 2)} times as much to do as it can."
+    if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row:
+        why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
+    return why
 
 
 def _what_is_full(row: LineRateRow) -> str:

@@ -200,6 +200,10 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
 
 def _shares(fate: str, bars: Sequence[str], widths: Sequence[float]) -> str:
     """A fate in the legend, with its share in each bar, in a line of its own where there are several."""
+    if fate == FATES[-1]:
+        # That of no port: see `fates`.
+        told = [(bar, width) for bar, width in zip(bars, widths, strict=True) if ", port " not in bar]
+        bars, widths = [bar for bar, _ in told], [width for _, width in told]
     if len(bars) == 1:
         return f"{fate}: {_percent(widths[0])}"
     nics = distinct(bar.partition(", ")[0] for bar in bars)

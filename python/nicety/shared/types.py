@@ -56,10 +56,11 @@ class CardPart(TypedDict):
     """A part of a card at the line rate.
 
     Attributes:
-        part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank`, `cache
-            misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
+        part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet
+            writer`, `cluster DMA`, `packet sender`, `lock`, `memory bank`, `cache misses` (the part of the processors'
+            time that they wait for lines), `host` or `packet buffer`.
         name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank,
-            the level behind the caches, or a CPU of the host.
+            the level behind the caches, a cluster, or a CPU of the host.
         load: Its load: the part of its capacity that packets at the line rate need.
         headroom: The capacity that is left, as a part of it; below 0, that is missing.
         sustains: The rate that the part sustains, over the line rate; none if packets do not need it.
@@ -628,15 +629,15 @@ class LineRateRow(TypedDict):
         verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
         limiting_part: The part of the card that limits: what `limited_by` has, or else the part with the highest load.
         capacity_fraction: The rate that the card sustains with this part, over the line rate: above 1 it could do more.
-            By its load; where no load says it, as with `waiting`, the rate that was seen. Of equal packets, that is the
-            most where the card does not keep up.
+            By its load; where no load says it, as with `waiting`, the rate that was seen. Where the card does not keep
+            up, that is the most, as far as no end of the run is in it.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`, `lock` (a word that one handler at a time holds), `memory bank`, `host` (the part of
-            it that takes frames), or `cache misses` where handler processors would keep up without their waits for
-            lines. If none is overloaded, `packet buffer` where the sender waits for credits, or `waiting` where
-            handlers wait for one another.
+            card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `lock` (a word that
+            one handler at a time holds), `memory bank`, `host` (the part of it that takes frames), or `cache misses`
+            where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer`
+            where the sender waits for credits, or `waiting` where handlers wait for one another.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
@@ -710,6 +711,12 @@ class Loads(TypedDict):
         lock: The word of memory that handlers hold longest one at a time, a lock, with its hand-over from one to the
             next.
         memory_bank: The busiest bank of a level of memory that processors share; 0 where the card has no such level.
+        send_engine: The send engine of a card of Portals messages: it begins a message a gap behind the one before, or
+            when that has left.
+        packet_writer: On a card with clusters of handler processors, the writer of its packet buffer, which takes a
+            beat a cycle.
+        cluster_dma: The busiest DMA engine of a cluster, with packets and with what handlers have copied.
+        packet_sender: The sender of handlers' packets there.
         host: The part of the host that has most to do with the frames that come to it, such as the CPU of a receive
             channel's interrupts; none on cards whose host takes no packets.
     """
@@ -721,6 +728,10 @@ class Loads(TypedDict):
     bus_to_host: float
     lock: float
     memory_bank: float
+    send_engine: float | None
+    packet_writer: float | None
+    cluster_dma: float | None
+    packet_sender: float | None
     host: float | None
 
 
@@ -947,6 +958,7 @@ class PortFigures(TypedDict):
         failed: Packets on which a handler failed.
         dropped_by_overload: Packets that found the packet buffer full, and were dropped.
         dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
+        dropped_at_link: Frames that handlers sent, and that found no room before this port, whichever they came by.
         latency_ns_mean: The latency through the card: the mean.
         latency_ns_p50: The median.
         latency_ns_p99: The 99th percentile.
@@ -966,6 +978,7 @@ class PortFigures(TypedDict):
     failed: int
     dropped_by_overload: int
     dropped_at_host: int
+    dropped_at_link: int
     latency_ns_mean: float
     latency_ns_p50: float
     latency_ns_p99: float
@@ -1386,6 +1399,8 @@ class TrafficFigures(TypedDict):
             of several ports with `--lossy`.
         to_no_station: Frames that handlers sent to addresses that no station has: they leave by the port by which they
             came.
+        faster_than_wire: Whether packets of a capture were recorded faster than the wire takes them: they came as fast
+            as it does.
         loads_without_loss: Whether loads, locks and memory are those of a second run with the same packets, in which
             the sender waits for credits: packets that come through where others are lost are not the mix that was
             offered.
@@ -1413,6 +1428,7 @@ class TrafficFigures(TypedDict):
     dropped_at_host: int
     dropped_at_link: int
     to_no_station: int
+    faster_than_wire: bool
     loads_without_loss: bool
     paused_ns: float
     latency_ns_mean: float

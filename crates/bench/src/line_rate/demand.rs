@@ -24,6 +24,10 @@ impl Demand<'_> {
             link: load.port.unwrap_or_else(|| load.share(load.busy.link)),
             bus_to_card: load.share(load.busy.bus_to_card) * load.for_host,
             bus_to_host: load.share(load.busy.bus_to_host) * load.for_host,
+            send_engine: load.busy.send_engine.map(|busy| load.share(busy)),
+            packet_writer: load.busy.movers.map(|movers| load.share(movers.writer)),
+            cluster_dma: load.busy.movers.map(|movers| load.share(movers.cluster.1)),
+            packet_sender: load.busy.movers.map(|movers| load.share(movers.sender)),
             host: load.host.as_ref().map(|(_, load)| *load),
             lock: load.words.iter().map(|word| load.lock(word)).fold(0.0, f64::max),
             memory_bank: load.levels.iter().map(|level| load.bank(level)).fold(0.0, f64::max),
@@ -76,6 +80,10 @@ impl Demand<'_> {
             loads.bus_to_host,
             held,
             loads.memory_bank,
+            loads.send_engine.unwrap_or_default(),
+            loads.packet_writer.unwrap_or_default(),
+            loads.cluster_dma.unwrap_or_default(),
+            loads.packet_sender.unwrap_or_default(),
             loads.host.unwrap_or_default(),
         ];
         1.0 / others.into_iter().fold(1.0, f64::max)

@@ -33,8 +33,12 @@ pub(super) struct Lost {
     pub(super) dropped: u64,
     /// Frames that found no buffer in the host, as a part of those that the card handled.
     pub(super) at_host: f64,
+    /// Frames that handlers sent, and that found no room before their port, as a part of those that the card handled.
+    pub(super) at_link: f64,
     /// Whether the sender was held up for good.
     pub(super) held_up: bool,
+    /// The rate at which senders sent in the second half of the run, over that at which they were to.
+    pub(super) sent_fraction: f64,
     /// Whether a handler yielded its processor.
     pub(super) parked: bool,
 }
@@ -65,10 +69,15 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         ("link", loads.link),
         ("bus to card", loads.bus_to_card),
         ("bus to host", loads.bus_to_host),
+        ("send engine", loads.send_engine.unwrap_or_default()),
+        ("packet writer", loads.packet_writer.unwrap_or_default()),
+        ("cluster DMA", loads.cluster_dma.unwrap_or_default()),
+        ("packet sender", loads.packet_sender.unwrap_or_default()),
         ("lock", loads.lock),
         ("memory bank", loads.memory_bank),
     ];
-    let (name, most) = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
+    // Of those with equal loads the first one: a link that is full has its engine busy.
+    let (name, most) = others.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
     let busy = handled.of(name).unwrap_or(most) * fraction;
     match most > 1.0 && busy >= CLOSE {
         true => Some(name),
@@ -108,6 +117,7 @@ pub(super) fn limit_of_traffic(
     // The host limits where it cannot do even what the card lets through, however long its rings hide that.
     let host = parts.iter().find(|part| part.part == "host").map_or(0.0, |host| host.load);
     match of_card {
+        None if lost.at_link > 0.0 => Some("link"),
         None if host > 1.0 || lost.at_host > 0.0 => Some("host"),
         Some(_) if host * fraction > 1.0 => Some("host"),
         _ => of_card,
@@ -189,7 +199,7 @@ mod tests {
     #[test]
     fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {
         let parts = |load| [PartRow::new("link", None, load)];
-        let lost = |dropped, held_up| Lost { dropped, held_up, at_host: 0.0, parked: true };
+        let lost = |dropped, held_up| Lost { dropped, held_up, parked: true, ..Lost::default() };
         let of = |by_loads, dropped, held_up| {
             limit_of_traffic(by_loads, &lost(dropped, held_up), 1.0, &parts(0.9))
         };
@@ -199,6 +209,8 @@ mod tests {
         assert_eq!(of(Some("waiting"), 3, false), Some("packet buffer"));
         assert_eq!(of(Some("matching unit"), 0, false), Some("matching unit"));
         assert_eq!(of(None, 0, true), None);
+        let out = Lost { at_link: 0.1, ..Lost::default() };
+        assert_eq!(limit_of_traffic(None, &out, 1.0, &parts(0.9)), Some("link"));
         // Too few packets for the buffer to fill up, but more of them would.
         assert_eq!(limit_of_traffic(Some("waiting"), &lost(0, false), 1.0, &parts(14.9)), Some("link"));
     }
@@ -220,7 +232,8 @@ mod tests {
         let parts =
             [PartRow::new("packet buffer", None, 3.0), PartRow::new("handler processors", None, 1.007)];
         let of = |by_loads, dropped, parked| {
-            limit_of_traffic(by_loads, &Lost { dropped, held_up: true, parked, at_host: 0.0 }, 0.9, &parts)
+            let lost = Lost { dropped, held_up: true, parked, ..Lost::default() };
+            limit_of_traffic(by_loads, &lost, 0.9, &parts)
         };
         assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
         assert_eq!(of(Some("waiting"), 0, false), Some("handler processors"));

@@ -130,6 +130,11 @@ impl Load {
         loads.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default()
     }
 
+    /// The cluster with the busiest DMA engine.
+    pub(super) fn busiest_cluster(&self) -> Option<usize> {
+        self.busy.movers.map(|movers| movers.cluster.0)
+    }
+
     /// Packets of the whole run.
     pub(super) const fn packets(&self) -> u64 {
         self.messages.total() * self.messages.packets_each

@@ -44,6 +44,8 @@ pub struct TrafficRow {
     pub dropped_at_link: u64,
     /// Frames that handlers sent to addresses that no station has: they leave by the port by which they came.
     pub to_no_station: u64,
+    /// Whether packets of a capture were recorded faster than the wire takes them: they came as fast as it does.
+    pub faster_than_wire: bool,
     /// Whether loads, locks and memory are those of a second run with the same packets, in which the sender waits for credits: packets
     /// that come through where others are lost are not the mix that was offered.
     pub loads_without_loss: bool,
@@ -92,6 +94,8 @@ pub struct PortRow {
     pub dropped_by_overload: u64,
     /// Frames that handlers passed on to the host, and that found no buffer there.
     pub dropped_at_host: u64,
+    /// Frames that handlers sent, and that found no room before this port, whichever they came by.
+    pub dropped_at_link: u64,
     /// The latency through the card: the mean.
     pub latency_ns_mean: f64,
     /// The median.

@@ -15,21 +15,18 @@ use super::shares::{due as due_of, seed_of, shares};
 use super::tested::{OnHost, Tested};
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Cluster, ClusterConfig, Drops, Environment, Error, Failure, FlowControl, NetworkStatistics, Run,
-    Topology,
+    Allowed, Cluster, ClusterConfig, Drops, Environment, Error, Failure, FlowControl, NetworkStatistics,
+    Place, Run, Topology,
 };
 use nicety_fabric::{Buffering, PauseSpec};
 use nicety_nic::spin::{Offered, Target};
-use nicety_traffic::{Rate, Stream, TrafficError};
+use nicety_traffic::{Stream, TrafficError};
 use nicety_types::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Most rows of one kind in a timeline.
 const ROWS: usize = 1 << 16;
-
-/// By how much packets may seem to take the wire for longer than it does: each takes whole picoseconds.
-const ROUNDED: f64 = 1e-3;
 
 /// What happens while the packet buffer is full.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,7 +97,11 @@ impl Rig<'_> {
         let overload = Overload::of(self.request);
         let offering = self.run_traffic(tested, expressions, overload, recorded.is_some(), None)?;
         for (expression, offered) in expressions.iter().zip(&offering.each) {
-            fits_the_wire(traffic_of(expression)?.rate, offered)?;
+            let wire = offered.wire.ns() / 1e9;
+            let rate = traffic_of(expression)?.rate;
+            if let Some(why) = rate.above_the_wire(offered.packets, offered.bytes, wire) {
+                return Err(Error::Input(format!("--traffic: {why}")));
+            }
         }
         let lossless = match offering.dropped + dropped_on_the_way_out(&offering.run.network) {
             0 => None,
@@ -123,6 +124,7 @@ impl Rig<'_> {
             dropped_at_host: at_host.iter().sum(),
             dropped_at_link: dropped_on_the_way_out(&run.network),
             to_no_station,
+            faster_than_wire: each.iter().any(|offered| offered.too_fast),
             loads_without_loss: lossless.is_some(),
             paused_ns: paused(&run.network),
             ..TrafficRow::default()
@@ -145,13 +147,21 @@ impl Rig<'_> {
                     offered_ns: offered.time.ns(),
                     dropped_by_overload: offered.packets - row.handled,
                     dropped_at_host: at_host[number],
+                    dropped_at_link: dropped_before(&run.network, number as u32),
                     ..row
                 }
             };
             figures.ports = expressions.iter().zip(&each).enumerate().map(of_port).collect();
         }
         let row = Row { traffic: Some(figures), ..measured.row(&load, demand) };
-        let failures = run.failures();
+        let mut failures = run.failures();
+        // Packets that were lost fail, too, where they are sent once more.
+        let kinds: Vec<_> = failures.iter().map(|failure| failure.kind).collect();
+        let second = lossless.iter().flat_map(|lossless| lossless.run.failures());
+        failures.extend(second.filter(|failure| !kinds.contains(&failure.kind)).map(|failure| Failure {
+            text: format!("{} (in the second run, with the packets that were dropped)", failure.text),
+            ..failure
+        }));
         if let Some(recorded) = recorded {
             recorded(run.recording);
         }
@@ -252,7 +262,9 @@ impl Rig<'_> {
         let lost = Lost {
             dropped,
             at_host: at_host.iter().sum::<u64>() as f64 / handled as f64,
+            at_link: dropped_on_the_way_out(&run.network) as f64 / handled as f64,
             held_up: each.iter().any(held_up),
+            sent_fraction: each.iter().map(sent_fraction).fold(1.0, f64::min),
             ..Lost::default()
         };
         let measured = meter
@@ -337,33 +349,14 @@ fn together(each: &[Offered]) -> Offered {
         time: Duration::from_ps((packets as f64 / rate).round() as u64),
         late: each.iter().map(|port| port.late).max().unwrap_or_default(),
         on_time: each.iter().map(|port| port.on_time).sum(),
-        wire: each.iter().map(|port| port.wire).sum(),
+        ..Offered::default()
     }
 }
 
-/// Whether a wire takes packets at the rate that they were to have: otherwise figures would be those of another rate.
-///
-/// # Errors
-/// [`Error::Input`] with the rate that it takes them at.
-fn fits_the_wire(rate: Rate, offered: &Offered) -> Result<(), Error> {
-    let (written, seconds) = match rate {
-        Rate::Wire | Rate::Recorded => return Ok(()),
-        Rate::BitsPerSecond(bits) => {
-            (format!("{} Gbps", bits as f64 / 1e9), 8.0 * offered.bytes as f64 / bits as f64)
-        }
-        Rate::PacketsPerSecond(packets) => {
-            (format!("{} Mpps", packets as f64 / 1e6), offered.packets as f64 / packets as f64)
-        }
-    };
-    let wire = offered.wire.ns() / 1e9;
-    if wire <= seconds * (1.0 + ROUNDED) {
-        return Ok(());
-    }
-    Err(Error::Input(format!(
-        "--traffic: a rate of {written} is more than the wire takes: {:.2} Gbps of these packets, {:.3} Mpps; write rate=wire, or less",
-        8.0 * offered.bytes as f64 / wire / 1e9,
-        offered.packets as f64 / wire / 1e6,
-    )))
+/// The rate at which a sender sent in the later half of the run, over that at which it was to: at most 1.
+fn sent_fraction(offered: &Offered) -> f64 {
+    let (rate, took) = offered.later;
+    (rate.ps() as f64 / took.ps().max(1) as f64).min(1.0)
 }
 
 /// Whether the sender was held up for good: packets that come in bursts wait, and yet the card may keep up. Then some leave in time
@@ -387,6 +380,13 @@ fn busiest_port(network: &NetworkStatistics, each: &[Offered]) -> f64 {
 fn dropped_on_the_way_out(network: &NetworkStatistics) -> u64 {
     let others = network.queues.iter().filter(|queue| queue.reason != Drops::Card);
     others.map(|queue| queue.dropped_packets).sum()
+}
+
+/// Those of them that were to leave by this port.
+fn dropped_before(network: &NetworkStatistics, port: u32) -> u64 {
+    let place = Place::Host(sender_of(port).0);
+    let own = network.queues.iter().filter(|queue| queue.reason != Drops::Card && queue.peer == place);
+    own.map(|queue| queue.dropped_packets).sum()
 }
 
 /// Packets that found the card's packet buffer full.
@@ -413,26 +413,13 @@ mod tests {
             late: Duration::from_us(us / 10),
             on_time: packets,
             wire: Duration::from_us(us),
+            ..Offered::default()
         };
         assert_eq!(together(&[of(7, 3)]), of(7, 3));
         // 1 and 2 packets a microsecond, one of which ended a packet later.
         let both = together(&[of(10, 10), of(22, 11)]);
         assert_eq!((both.packets, both.bytes), (32, 3_200));
         assert_eq!((both.time, both.late), (Duration::from_ps(10_666_667), Duration::from_us(1)));
-    }
-
-    #[test]
-    fn a_rate_above_that_of_the_wire_is_no_experiment() {
-        // 1000 packets of 125 bytes occupy the wire for 10 us: 100 Gb/s, and 100 million a second.
-        let offered =
-            Offered { packets: 1000, bytes: 125_000, wire: Duration::from_us(10), ..Offered::default() };
-        let of = |rate| fits_the_wire(rate, &offered).map_err(|error| error.to_string());
-        assert_eq!(of(Rate::BitsPerSecond(100_000_000_000)), Ok(()));
-        assert_eq!(of(Rate::PacketsPerSecond(100_000_000)), Ok(()));
-        assert_eq!(of(Rate::Wire), Ok(()));
-        let error = of(Rate::PacketsPerSecond(101_000_000)).unwrap_err();
-        assert!(error.contains("a rate of 101 Mpps is more than the wire takes: 100.00 Gbps"), "{error}");
-        assert!(of(Rate::BitsPerSecond(200_000_000_000)).is_err());
     }
 
     #[test]
@@ -443,7 +430,7 @@ mod tests {
             time: Duration::from_us(100),
             late: Duration::from_us(late),
             on_time,
-            wire: Duration::from_us(100),
+            ..Offered::default()
         };
         assert_eq!([0, 1, 2].map(|late| held_up(&offered(late, 3))), [false, true, true]);
         // One behind the middle was sent as it was due.

@@ -93,6 +93,14 @@ pub struct Loads {
     pub lock: f64,
     /// The busiest bank of a level of memory that processors share; 0 where the card has no such level.
     pub memory_bank: f64,
+    /// The send engine of a card of Portals messages: it begins a message a gap behind the one before, or when that has left.
+    pub send_engine: Option<f64>,
+    /// On a card with clusters of handler processors, the writer of its packet buffer, which takes a beat a cycle.
+    pub packet_writer: Option<f64>,
+    /// The busiest DMA engine of a cluster, with packets and with what handlers have copied.
+    pub cluster_dma: Option<f64>,
+    /// The sender of handlers' packets there.
+    pub packet_sender: Option<f64>,
     /// The part of the host that has most to do with the frames that come to it, such as the CPU of a receive channel's interrupts;
     /// none on cards whose host takes no packets.
     pub host: Option<f64>,
@@ -109,6 +117,10 @@ impl Loads {
             "bus to host" => self.bus_to_host,
             "lock" => self.lock,
             "memory bank" => self.memory_bank,
+            "send engine" => return self.send_engine,
+            "packet writer" => return self.packet_writer,
+            "cluster DMA" => return self.cluster_dma,
+            "packet sender" => return self.packet_sender,
             "host" => return self.host,
             _ => return None,
         })
@@ -185,13 +197,14 @@ pub struct Row {
     /// The part of the card that limits: what `limited_by` has, or else the part with the highest load.
     pub limiting_part: String,
     /// The rate that the card sustains with this part, over the line rate: above 1 it could do more. By its load; where no load says it,
-    /// as with `waiting`, the rate that was seen. Of equal packets, that is the most where the card does not keep up.
+    /// as with `waiting`, the rate that was seen. Where the card does not keep up, that is the most, as far as no end of the run is in it.
     pub capacity_fraction: f64,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is among them
     /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
-    /// host`, `lock` (a word that one handler at a time holds), `memory bank`, `host` (the part of it that takes frames), or `cache misses`
+    /// host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `lock` (a word that one handler at a time holds),
+    /// `memory bank`, `host` (the part of it that takes frames), or `cache misses`
     /// where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer` where
     /// the sender waits for credits, or `waiting` where handlers wait for one another.
     pub limited_by: Option<&'static str>,
@@ -385,18 +398,20 @@ impl Measured {
         };
         // While another part is overloaded, packets fill the buffer because of that.
         let host = demand.load.host.as_ref().map(|(name, _)| name.as_str());
-        let parts = parts(&row, of_buffer.then_some(places), host);
+        let parts = parts(&row, of_buffer.then_some(places), host, demand.load.busiest_cluster());
         let limited_by = match &self.lost {
             None => by_loads,
             Some(lost) => limit_of_traffic(by_loads, lost, through, &parts),
         };
         let (verdict, limiting_part) = verdict(limited_by, &parts);
-        let observed = match (limited_by, &self.lost) {
-            // The host does not hold up the card's parts.
-            (Some("host"), Some(lost)) => through * (1.0 - lost.at_host),
-            _ => through,
+        let (observed, steady) = match (limited_by, &self.lost) {
+            // The host does not hold up the card's parts, nor does what is behind them.
+            (Some("host"), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
+            (Some("link"), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
+            (_, Some(lost)) => (through, lost.sent_fraction),
+            (_, None) => (through, through),
         };
-        let capacity_fraction = capacity(limited_by, &parts, observed, self.lost.is_none());
+        let capacity_fraction = capacity(limited_by, &parts, observed, steady);
         Row {
             verdict,
             limiting_part: limiting_part.to_owned(),

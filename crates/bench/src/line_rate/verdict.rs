@@ -27,11 +27,12 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
-    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `lock`, `memory bank`, `cache
+    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`,
+    /// `packet sender`, `lock`, `memory bank`, `cache
     /// misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
     pub part: &'static str,
     /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, the
-    /// level behind the caches, or a CPU of the host.
+    /// level behind the caches, a cluster, or a CPU of the host.
     pub name: Option<String>,
     /// Its load: the part of its capacity that packets at the line rate need.
     pub load: f64,
@@ -49,7 +50,12 @@ impl PartRow {
 
 /// The parts of a card, the most loaded first. `places` is the load of the packet buffer, where that can be told: while
 /// another part is overloaded, packets fill the buffer because of that. `host` is the name of the host's part with most to do.
-pub(super) fn parts(row: &Row, places: Option<f64>, host: Option<&str>) -> Vec<PartRow> {
+pub(super) fn parts(
+    row: &Row,
+    places: Option<f64>,
+    host: Option<&str>,
+    cluster: Option<usize>,
+) -> Vec<PartRow> {
     let loads = &row.loads;
     let mut parts = vec![
         PartRow::new("handler processors", None, loads.hpus),
@@ -58,6 +64,14 @@ pub(super) fn parts(row: &Row, places: Option<f64>, host: Option<&str>) -> Vec<P
         PartRow::new("bus to card", None, loads.bus_to_card),
         PartRow::new("bus to host", None, loads.bus_to_host),
     ];
+    let others = [
+        ("send engine", None, loads.send_engine),
+        ("packet writer", None, loads.packet_writer),
+        ("cluster DMA", cluster.map(|number| format!("cluster {number}")), loads.cluster_dma),
+        ("packet sender", None, loads.packet_sender),
+    ];
+    let there = |(part, name, load): (_, _, Option<f64>)| load.map(|load| PartRow::new(part, name, load));
+    parts.extend(others.into_iter().filter_map(there));
     let longest = row.locks.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     parts.extend(longest.map(|lock| {
         PartRow::new("lock", Some(format!("{}, acquired at {}", lock.word, lock.taken_at)), lock.load)
@@ -87,16 +101,13 @@ pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (V
 }
 
 /// The rate that the card sustains over the line rate, above 1 where it could do more: by the load of the part that
-/// limits. Where no load says it, as where handlers wait for one another, it is the rate that was `seen`. Where that was seen of
-/// equal packets with more before and behind them, it is `steady`, and the most; that of traffic has the ends of the run in it.
-pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], seen: f64, steady: bool) -> f64 {
+/// limits. Where no load says it, as where handlers wait for one another, it is the rate that was `seen`. A rate that has no ends
+/// of the run in it, `steady`, is the most.
+pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], seen: f64, steady: f64) -> f64 {
     let of = |part: &PartRow| 1.0 / part.load.max(f64::MIN_POSITIVE);
     let Some(limit) = limited_by else { return parts.first().map_or(1.0, of) };
-    match parts.iter().find(|part| part.part == limit && part.load > 1.0) {
-        Some(part) if steady => of(part).min(seen),
-        Some(part) => of(part),
-        None => seen,
-    }
+    let overloaded = parts.iter().find(|part| part.part == limit && part.load > 1.0);
+    overloaded.map_or(seen, |part| of(part).min(steady))
 }
 
 #[cfg(test)]
@@ -137,7 +148,7 @@ mod tests {
     fn below_90_percent_is_yes_and_below_100_barely() {
         let of = |hpus: f64| {
             let row = Row { loads: Loads { hpus, matching: 0.3, ..Loads::default() }, ..Row::default() };
-            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None, None))
+            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None, None, None))
         };
         assert_eq!(of(0.899), (Verdict::Yes, "handler processors"));
         assert_eq!(of(0.9), (Verdict::Barely, "handler processors"));
@@ -154,7 +165,7 @@ mod tests {
             memory: MemoryRow { levels: vec![level("bank 3 of l1", 0.6)], ..MemoryRow::default() },
             ..Row::default()
         };
-        let parts = parts(&row, Some(0.95), None);
+        let parts = parts(&row, Some(0.95), None, None);
         let shown: Vec<(&str, Option<&str>, f64)> =
             parts.iter().map(|part| (part.part, part.name.as_deref(), part.headroom)).collect();
         assert_eq!(shown[0].0, "packet buffer");
@@ -165,15 +176,15 @@ mod tests {
         assert_eq!(parts[4].sustains, Some(4.0));
         assert_eq!(parts[5].sustains, None);
         assert_eq!(verdict(None, &parts), (Verdict::Barely, "packet buffer"));
-        for steady in [false, true] {
+        for steady in [0.5, 1.0] {
             assert_eq!(capacity(None, &parts, 1.0, steady), 1.0 / 0.95);
             assert_eq!(capacity(Some("waiting"), &parts, 0.7, steady), 0.7);
             // A part that has time for all, and yet limits, as a buffer in bursts does.
             assert_eq!(capacity(Some("packet buffer"), &parts, 0.9, steady), 0.9);
         }
-        // By the part that limits; of equal packets no more than was seen.
+        // By the part that limits, and no more than was seen without the ends of the run.
         let two = [PartRow::new("handler processors", None, 4.0), PartRow::new("lock", None, 2.0)];
         let of = |seen, steady| capacity(Some("lock"), &two, seen, steady);
-        assert_eq!([of(0.6, true), of(0.4, true), of(0.6, false), of(0.4, false)], [0.5, 0.4, 0.5, 0.5]);
+        assert_eq!([of(0.6, 0.6), of(0.4, 0.4), of(0.6, 1.0), of(0.4, 1.0)], [0.5, 0.4, 0.5, 0.5]);
     }
 }

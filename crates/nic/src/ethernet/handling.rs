@@ -387,6 +387,7 @@ impl Card {
     pub(super) fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.dma.bus().busy();
         let matching = self.handling.as_ref().map(|handling| handling.matching.borrow().busy());
-        Busy { matching: matching.unwrap_or_default(), link: self.port.busy(), bus_to_card, bus_to_host }
+        let (matching, link) = (matching.unwrap_or_default(), self.port.busy());
+        Busy { matching, link, bus_to_card, bus_to_host, ..Busy::default() }
     }
 }

@@ -36,6 +36,10 @@ pub struct Offered {
     pub late: Duration,
     /// Packets up to the last one that left as soon as it was due: nothing held it up.
     pub on_time: u64,
+    /// How long the later half of them, at least, takes at its rate, and took until the link was free.
+    pub later: (Duration, Duration),
+    /// Whether they were to come faster than the link takes them, at times of their own.
+    pub too_fast: bool,
     /// How long the link is occupied by all of them.
     pub wire: Duration,
 }
@@ -50,6 +54,8 @@ pub struct Pace {
     /// How long packets last at their rate: with the one that is due, and those sent.
     due: Duration,
     lasts: Duration,
+    /// When the link was free behind two numbers of packets that are powers of two, the latest one last, and when they are over.
+    marks: [(Time, Time); 2],
     offered: Offered,
 }
 
@@ -57,7 +63,8 @@ impl Pace {
     /// Nothing is sent yet, and the first packet is due from then on.
     pub fn from(begin: Time) -> Pace {
         let (due, lasts) = (Duration::ZERO, Duration::ZERO);
-        Pace { begin, free: begin, unhindered: begin, due, lasts, offered: Offered::default() }
+        let marks = [(begin, begin); 2];
+        Pace { begin, free: begin, unhindered: begin, due, lasts, marks, offered: Offered::default() }
     }
 
     /// When the next packet may ask for the link.
@@ -80,6 +87,9 @@ impl Pace {
         self.lasts = self.due;
         self.offered.bytes += bytes;
         self.offered.wire += interval;
+        if self.offered.packets.is_power_of_two() {
+            self.marks = [self.marks[1], (self.free, self.over())];
+        }
     }
 
     /// When the packets so far are over at their rate.
@@ -91,7 +101,12 @@ impl Pace {
     pub fn end(self) -> Offered {
         let over = self.over();
         let late = self.free.saturating_since(self.unhindered.max(over));
-        Offered { time: over.since(self.begin), late, ..self.offered }
+        let [(free, then), _] = self.marks;
+        let later = (over.since(then), self.free.since(free));
+        // Their times are whole picoseconds.
+        let most = Duration::from_ps(self.lasts.ps() + self.lasts.ps() / 1000);
+        let too_fast = !self.lasts.is_zero() && self.offered.wire > most;
+        Offered { time: over.since(self.begin), late, later, too_fast, ..self.offered }
     }
 }
 
@@ -110,8 +125,11 @@ mod tests {
         pace.sent(at(157), ns(10), 64);
         assert_eq!(pace.next(Due::After { time: ns(50), lasts: ns(75) }), at(167));
         pace.sent(at(167), ns(20), 128);
-        let offered = Offered { packets: 3, bytes: 256, time: ns(75), late: ns(7), on_time: 1, wire: ns(40) };
-        assert_eq!(pace.end(), offered);
+        let offered = pace.end();
+        assert_eq!((offered.packets, offered.bytes, offered.wire, offered.too_fast), (3, 256, ns(40), false));
+        assert_eq!((offered.time, offered.late, offered.on_time), (ns(75), ns(7), 1));
+        // Behind the first one, which has the link until 110 ns.
+        assert_eq!(offered.later, (ns(65), ns(77)));
     }
 
     #[test]
@@ -127,15 +145,19 @@ mod tests {
         // One that is due and does not come counts for nothing.
         pace.next(Due::After { time: ns(200), lasts: ns(234) });
         assert_eq!(pace.over(), at(200));
-        let offered =
-            Offered { packets: 6, bytes: 384, time: ns(200), late: ns(0), on_time: 4, wire: ns(60) };
-        assert_eq!(pace.end(), offered);
+        let offered = pace.end();
+        assert_eq!((offered.packets, offered.time, offered.late, offered.on_time), (6, ns(200), ns(0), 4));
+        // Behind two packets of the first burst.
+        assert_eq!(offered.later, (ns(134), ns(130)));
         // The wire is what the rate of a capture may be above.
         let mut pace = Pace::from(at(0));
         for _ in 0..2 {
             pace.next(Due::after(0, 0));
             pace.sent(pace.free, ns(10), 64);
         }
-        assert_eq!((pace.end().time, pace.end().late), (ns(20), ns(0)));
+        assert_eq!((pace.end().time, pace.end().late, pace.end().too_fast), (ns(20), ns(0), false));
+        pace.next(Due::after(25_000, 29_000));
+        pace.sent(pace.free.max(at(25)), ns(10), 64);
+        assert_eq!((pace.end().time, pace.end().too_fast), (ns(30), true));
     }
 }

@@ -102,6 +102,21 @@ pub struct Busy {
     pub bus_to_card: Duration,
     /// The host bus, towards host memory.
     pub bus_to_host: Duration,
+    /// The send engine, which begins a message a gap behind the one before, or when that has left.
+    pub send_engine: Option<Duration>,
+    /// What moves packets on a card with clusters of handler processors.
+    pub movers: Option<Movers>,
+}
+
+/// Busy times of what moves packets, a beat a cycle, on a card with clusters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Movers {
+    /// The writer of the packet buffer.
+    pub writer: Duration,
+    /// The sender of handlers' packets.
+    pub sender: Duration,
+    /// The busiest cluster, and its DMA engine.
+    pub cluster: (usize, Duration),
 }
 
 /// Most different failures that a card keeps; further ones are counted by kind.
@@ -359,7 +374,14 @@ impl Card {
     /// Busy times of parts of this card so far.
     pub fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.dma.bus().busy();
-        Busy { matching: self.matching.borrow().busy(), link: self.port.busy(), bus_to_card, bus_to_host }
+        Busy {
+            matching: self.matching.borrow().busy(),
+            link: self.port.busy(),
+            bus_to_card,
+            bus_to_host,
+            send_engine: Some(self.engine.busy.get()),
+            movers: self.scheduler.movers(),
+        }
     }
 
     /// Acts on the interface at the end of `path`, and carries out the effects.

@@ -8,7 +8,7 @@ use nicety_kernel::Sim;
 use nicety_nic::Card;
 use nicety_nic::ethernet::{EthernetSpec, Judged, Node, Tester, ipv4, ipv6};
 use nicety_nic::spin::{Due, Offered};
-use nicety_traffic::{Due as TrafficDue, Stream, Traffic, TrafficError};
+use nicety_traffic::{Due as TrafficDue, Rate, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, NodeId, Recorder, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,12 +79,14 @@ pub(super) struct Aimed {
     text: String,
     pub(super) rank: u32,
     start: Duration,
+    rate: Rate,
     stream: Stream,
 }
 
 struct Running {
     text: String,
     rank: u32,
+    rate: Rate,
     node: NodeId,
     tester: Rc<Tester>,
     sent: Rc<RefCell<Sent>>,
@@ -132,12 +134,12 @@ pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Res
                 spec.design().interface().trim_start_matches("a ").trim_start_matches("an "),
             ));
         }
-        let start = Duration::from_ps(traffic.start_ps.unwrap_or(0));
+        let (start, rate) = (Duration::from_ps(traffic.start_ps.unwrap_or(0)), traffic.rate);
         let (from, to) = (hosts + number, rank);
         let traffic = traffic.addressed((ipv4(from), ipv6(from)), (ipv4(to), ipv6(to)));
         let stream = traffic.open(seed.wrapping_add(number.into()), spec.largest_packet());
         let stream = stream.map_err(|error| refused(&text, &error))?;
-        Ok(Aimed { text, rank, start, stream })
+        Ok(Aimed { text, rank, start, rate, stream })
     };
     (0..).zip(traffic).map(aim).collect()
 }
@@ -151,7 +153,7 @@ impl Testers {
         (sim, port, recorder): (Sim, Port, &Recorder),
         over: Barrier,
     ) -> Result<(), Error> {
-        let Aimed { text, rank, start, mut stream } = aimed;
+        let Aimed { text, rank, start, rate, mut stream } = aimed;
         let node = sim.node();
         card.of::<Node>()?.watch_tester(node);
         let tester = Tester::install(&sim, port, recorder);
@@ -176,7 +178,7 @@ impl Testers {
             over.wait().await;
             stops.stop();
         });
-        self.0.push(Running { text, rank, node, tester, sent });
+        self.0.push(Running { text, rank, rate, node, tester, sent });
         Ok(())
     }
 
@@ -184,17 +186,23 @@ impl Testers {
         self.0.is_empty()
     }
 
-    /// The first error of a capture that was read while it was sent.
+    /// The first error of a capture that was read while it was sent, or of a rate above the wire's.
     pub(super) fn error(&self) -> Option<Error> {
         self.0.iter().find_map(|running| {
-            running.sent.borrow().error.as_ref().map(|error| refused(&running.text, error))
+            let Sent { offered, error } = &*running.sent.borrow();
+            if let Some(error) = error {
+                return Some(refused(&running.text, error));
+            }
+            let wire_s = offered.wire.ns() / 1e9;
+            let why = running.rate.above_the_wire(offered.packets, offered.bytes, wire_s)?;
+            Some(Error::Input(format!("traffic '{}': {why}", running.text)))
         })
     }
 
     /// What became of all traffic.
     pub(super) fn reports(&self, cards: &[Rc<dyn Card>], network: &Network) -> Vec<TrafficReport> {
         let report = |running: &Running| {
-            let Running { text, rank, node, tester, sent } = running;
+            let Running { text, rank, node, tester, sent, .. } = running;
             let card = cards[*rank as usize].of::<Node>().ok();
             let judged = card.and_then(|card| card.judged(*node)).unwrap_or_default();
             let Judged { handled, to_host, dropped_at_host, to_wire, dropped_by_handler, failed, .. } =

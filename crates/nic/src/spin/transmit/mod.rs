@@ -25,11 +25,14 @@ pub(in crate::spin) struct SendEngine {
     last_start: Cell<Option<Time>>,
     /// When the last packet of the previous message begins.
     last_packet: Cell<Time>,
+    /// How long messages have had it: the gap, or the link where that takes longer.
+    pub(in crate::spin) busy: Cell<Duration>,
 }
 
 impl SendEngine {
     pub(in crate::spin) fn new(turn: Pool, gap: Duration) -> SendEngine {
-        SendEngine { turn, gap, last_start: Cell::new(None), last_packet: Cell::new(Time::ZERO) }
+        let (last_packet, busy) = (Cell::new(Time::ZERO), Cell::new(Duration::ZERO));
+        SendEngine { turn, gap, last_start: Cell::new(None), last_packet, busy }
     }
 }
 
@@ -204,6 +207,7 @@ impl Card {
 
         let at_once = if place.is_none() && self.is_unseen(&bytes) { AT_ONCE } else { 1 };
         let (mut offset, mut packets) = (0, 0);
+        let mut on_link = Duration::ZERO;
         let handed = loop {
             let length = self.spec.packet_payload.min(total - offset);
             let behind = at_once > 1 && packets > 0;
@@ -238,6 +242,7 @@ impl Card {
                 path: Path::from(Time::ZERO),
             });
             let handed = self.port.launch(packet, ready);
+            on_link += self.port.serialisation(length);
             offset += length;
             if offset >= total {
                 break handed;
@@ -245,6 +250,7 @@ impl Card {
             flight = bytes.packet(offset).await;
         };
         self.engine.last_packet.set(self.sim.now().max(self.port.begun()));
+        self.engine.busy.set(self.engine.busy.get() + on_link.max(self.engine.gap));
         drop((turn, place));
 
         let Some(report) = report else { return };

@@ -5,7 +5,6 @@
 //! waits for a processor. Where a buffer is full it waits before that, and others behind it. When its handler and the handler's commands have ended, the scheduler gets a feedback: then
 //! the packet leaves its buffer, and the cluster has room for another one.
 
-use crate::spin::Card;
 use crate::spin::handlers::clusters::slots::SlotBuffer;
 use crate::spin::handlers::codes::phantom_memory;
 use crate::spin::handlers::fate::{Run, Slots};
@@ -13,6 +12,7 @@ use crate::spin::handlers::outcome::Ended;
 use crate::spin::handlers::running::Running;
 use crate::spin::spec::{HpuSpec, PacketsSpec};
 use crate::spin::stages;
+use crate::spin::{Card, Movers};
 use nicety_fabric::Parcel;
 use nicety_kernel::{Needed, Sim};
 use nicety_types::{Duration, Frequency, Time};
@@ -32,6 +32,9 @@ struct Copier {
     ends: VecDeque<Time>,
     /// When it has moved beats, in the last cycles.
     moved: VecDeque<(Time, Time)>,
+    /// How long it has moved beats, and bursts have been in flight, over as many as may be.
+    busy: Duration,
+    in_flight: Duration,
 }
 
 /// A cluster of processors.
@@ -58,6 +61,9 @@ pub(in crate::spin) struct Scheduler {
     sender: Cell<Time>,
     /// When the writer of the packet buffer can begin with another beat.
     writer: Cell<Time>,
+    /// How long both have moved beats.
+    sender_busy: Cell<Duration>,
+    writer_busy: Cell<Duration>,
     clusters: Box<[Cluster]>,
     /// The packet buffer.
     buffer: Option<SlotBuffer>,
@@ -79,6 +85,8 @@ impl Scheduler {
             cluster_cores,
             sender: Cell::new(Time::ZERO),
             writer: Cell::new(Time::ZERO),
+            sender_busy: Cell::new(Duration::ZERO),
+            writer_busy: Cell::new(Duration::ZERO),
             clusters,
             buffer: spec.map(|spec| SlotBuffer::new(spec.buffer, spec.slot, |slots| &mut slots.buffer)),
             waiting: RefCell::default(),
@@ -94,16 +102,28 @@ impl Scheduler {
     pub(in crate::spin) fn written(&self, packet: &Parcel) -> Time {
         let now = self.sim.now();
         let Some(spec) = &self.spec else { return now };
-        let written = self.writer.get().max(now) + self.cycles(spec.beats(packet.payload.len()));
+        let took = self.cycles(spec.beats(packet.payload.len()));
+        let written = self.writer.get().max(now) + took;
         self.writer.set(written);
+        self.writer_busy.set(self.writer_busy.get() + took);
         written
     }
 
     /// A handler sends so many beats, in so many cycles beside them. Returns when it is done.
     pub(in crate::spin) fn send(&self, beats: u64, latency: u64) -> Time {
-        let sent = self.sender.get().max(self.sim.now()) + self.cycles(beats);
+        let took = self.cycles(beats);
+        let sent = self.sender.get().max(self.sim.now()) + took;
         self.sender.set(sent);
+        self.sender_busy.set(self.sender_busy.get() + took);
         sent + self.cycles(latency)
+    }
+
+    /// Busy times of what moves packets; none without clusters.
+    pub(in crate::spin) fn movers(&self) -> Option<Movers> {
+        let spec = self.spec.as_ref()?;
+        let clusters = self.clusters.iter().map(|cluster| cluster.copier.borrow().busy(spec)).enumerate();
+        let cluster = clusters.max_by_key(|(_, busy)| *busy).unwrap_or_default();
+        Some(Movers { writer: self.writer_busy.get(), sender: self.sender_busy.get(), cluster })
     }
 
     /// The number of clusters, one if packets are assigned to none.
@@ -167,10 +187,17 @@ impl Copier {
             let begin = now.max(self.free).max(room);
             self.free = begin + cycles(spec.beats(burst));
             done = self.free + cycles(spec.copy);
+            self.busy += self.free.since(begin);
+            self.in_flight += done.since(begin);
             self.ends.push_back(done);
             self.moved.push_back((begin, self.free));
         }
         done
+    }
+
+    /// How long it has been busy: it moves a beat at a time, and so many bursts may be in flight.
+    fn busy(&self, spec: &PacketsSpec) -> Duration {
+        self.busy.max(Duration::from_ps(self.in_flight.ps() / u64::from(spec.copies)))
     }
 
     /// For how long it has moved beats in the last `window`.
@@ -308,6 +335,9 @@ mod tests {
         assert_eq!(copy(101, 64), at(121 + 1 + 16));
         // Two bursts, both behind those in flight: until 137 and 138.
         assert_eq!(copy(101, 512), at(141 + 4 + 16));
+        // 1 + 2 + 4 + 1 + 4 + 4 beats, and six bursts of 16 cycles more each, two at a time.
+        assert_eq!(copier.busy(&PacketsSpec { copies: 100, ..SPEC }), cycles(16));
+        assert_eq!(copier.busy(&SPEC), cycles((16 + 6 * 16) / 2));
     }
 
     #[test]
