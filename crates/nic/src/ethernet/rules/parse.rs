@@ -255,13 +255,16 @@ impl Terms {
     }
 }
 
-fn once<T>(field: &mut Option<T>, value: T, key: &str) -> Result<(), (String, &'static str)> {
-    match field.replace(value) {
-        None => Ok(()),
-        Some(_) => {
-            Err((format!("'{key}' says again what another term has said"), "leave one of the two out"))
+fn once<T: PartialEq>(field: &mut Option<T>, value: T, key: &str) -> Result<(), (String, &'static str)> {
+    let said = match field {
+        None => {
+            *field = Some(value);
+            return Ok(());
         }
-    }
+        Some(before) if *before == value => "says again what another term has said",
+        Some(_) => "contradicts another term",
+    };
+    Err((format!("'{key}' {said}"), "leave one of the two out"))
 }
 
 /// A number in decimal, or after 0x in hexadecimal.

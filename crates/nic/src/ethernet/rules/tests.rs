@@ -75,6 +75,8 @@ fn what_is_wrong_is_named() {
         ("udp dport=9-3", "column 5: '9-3' has its larger port first, and dport=3-9 does not"),
         ("dport=53", "column 1: ports are those of udp or of tcp"),
         ("udp udp", "column 5: 'udp' says again"),
+        ("udp tcp", "column 5: 'tcp' contradicts another term; leave one of the two out"),
+        ("udp dport=53 dport=54", "column 14: 'dport' contradicts another term"),
         ("arp udp", "have no protocol of IP"),
         ("ip6 src=10.0.0.1", "different protocols"),
         ("src=10.0.0.1/8", "bits behind its prefix, which begins with 10.0.0.0"),

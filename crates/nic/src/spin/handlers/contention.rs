@@ -63,6 +63,8 @@ struct Attempt {
     found: Option<u32>,
     /// Whether it has come back.
     waits: bool,
+    /// Changes of the word before.
+    changes: u64,
 }
 
 /// The intervals that begin with a change at one place.
@@ -88,6 +90,8 @@ struct State {
     /// Waiting handlers, and since when.
     waiting: Vec<(u64, Time)>,
     waits: u64,
+    /// Changes of its value.
+    changes: u64,
     /// Places of waits: their number, and the source line.
     waited_at: BTreeMap<u32, (u64, String)>,
 }
@@ -144,12 +148,27 @@ impl Contention {
                 last: seen.pc,
                 found: None,
                 waits: false,
+                changes: state.changes,
             });
             if !attempt.places.contains(&seen.pc) && attempt.places.len() < PLACES {
                 attempt.places.push(seen.pc);
             }
             (attempt.last, attempt.found) = (seen.pc, state.by);
         }
+    }
+
+    /// In words, which word a handler waits for in vain; none if it waits for none.
+    pub(in crate::spin) fn in_vain(&self, run: u64) -> Option<String> {
+        let (attempts, words) = (self.attempts.borrow(), self.words.borrow());
+        let attempt = attempts.get(&run).filter(|attempt| attempt.waits)?;
+        let State { name, changes, .. } = words.get(&attempt.word)?;
+        Some(match *changes == attempt.changes {
+            true => format!("it waits for {name}, which nobody has changed meanwhile"),
+            false => format!(
+                "it waits for {name}, which others have changed again and again meanwhile: nothing says who is next, and so it may be never; \
+                 a ticket lock lets each in as they come"
+            ),
+        })
     }
 
     /// A handler proceeds or has ended, and so waits no longer.
@@ -190,6 +209,7 @@ impl State {
             begun: BTreeMap::new(),
             waiting: Vec::new(),
             waits: 0,
+            changes: 0,
             waited_at: BTreeMap::new(),
         }
     }
@@ -223,6 +243,7 @@ impl State {
         begun.wanted += wanted.map_or(Duration::ZERO, |wanted| seen.now.since(self.since.max(wanted)));
         *begun.ended.entry(seen.pc).or_default() += 1;
         self.since = seen.now;
+        self.changes += 1;
         self.by = (self.begun.len() < PLACES || self.begun.contains_key(&Some(seen.pc))).then_some(seen.pc);
         let next = self.begun.entry(self.by).or_default();
         if next.place.is_empty() {
@@ -296,6 +317,22 @@ mod tests {
             assert!(list.len() <= 1);
             list.first().map(|word| (word.waits, word.held.ps(), word.handed_over.ps()))
         }
+    }
+
+    #[test]
+    fn a_handler_waits_in_vain_where_others_come_in_front() {
+        let rig = Rig::new();
+        let told = |run| rig.contention.in_vain(run).unwrap_or_default();
+        rig.at(10, 1, TAKE, true);
+        rig.at(20, 2, TAKE, false);
+        assert_eq!(told(2), "", "it has not come back");
+        rig.at(30, 2, TAKE, false);
+        assert_eq!(told(2), "it waits for a word, which nobody has changed meanwhile");
+        rig.at(40, 1, GIVE, true);
+        rig.at(50, 3, TAKE, true);
+        rig.at(60, 2, TAKE, false);
+        assert!(told(2).starts_with("it waits for a word, which others have changed again"), "{}", told(2));
+        assert_eq!((told(1), told(3)), (String::new(), String::new()));
     }
 
     #[test]

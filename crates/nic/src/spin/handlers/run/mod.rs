@@ -407,7 +407,17 @@ impl Processors {
             }
             match exit {
                 Exit::Return(value) => break Ended::Returned(value),
-                Exit::Trap(trap) => break stopped_within(running, &trap, bound),
+                Exit::Trap(trap) => {
+                    let in_vain = self.contention.in_vain(running.number);
+                    break match stopped_within(running, &trap, bound) {
+                        Ended::Stopped(why) if matches!(trap.kind, TrapKind::CycleLimit { .. }) => {
+                            Ended::Stopped(
+                                [Some(why), in_vain].into_iter().flatten().collect::<Vec<_>>().join("; "),
+                            )
+                        }
+                        ended => ended,
+                    };
+                }
                 Exit::Order(OrderPoint::Fence) => {
                     let performed = {
                         let mut state = thread.state.borrow_mut();
