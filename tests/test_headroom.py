@@ -64,7 +64,7 @@ def test_a_card_keeps_up_barely_between_90_and_100_percent(nops: Path, cycles: i
     joined = text.replace("\n# ", " ")
     assert f"64 B: {verdict}: what " in joined
     assert f"sustains {134 / cycles:.2f} x the wire's rate" in joined
-    assert "Nothing to do: link, bus to card, bus to host." in joined
+    assert "Nothing to do: link, bus to card, bus to host, send engine." in joined
 
 
 def test_a_lock_and_a_bank_have_their_names(tmp_path: Path) -> None:
