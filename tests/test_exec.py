@@ -152,24 +152,35 @@ def test_a_look_for_a_message_that_nobody_sends_is_a_deadlock(tmp_path: Path, ni
         assert f"for a message from {wanted}, for which it looks (a probe)" in err, name
 
 
+@pytest.mark.parametrize(
+    "options", [[], ["--ranks-per-node", "2"], ["--noise", "20us,5us"]], ids=["hosts", "host", "noise"]
+)
 @pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
-def test_messages_of_one_tag_come_in_their_order(tmp_path: Path, nic: str) -> None:
-    # Long ones, some of which are copied or registered first, before short ones.
+def test_messages_of_one_tag_come_in_their_order(tmp_path: Path, nic: str, options: list[str]) -> None:
+    # Long ones, some of which are copied or registered first, before short ones, with and without receives. A receive
+    # between them leaves another CPU free first.
     program = """
-sizes = [100_000, 4, 400, 4, 5000, 4, 100_000, 0, 64, 4]
+import time
+sizes = [100_000, 4, 400, 4, 5000, 4, 100_000, 0, 64, 4, 5000, 4, 4]
 if rank == 1:
     world.Recv(bytearray(1), 0)
-    MPI.Request.Waitall([world.Isend(bytearray([at]) * size, 0, tag=7) for at, size in enumerate(sizes)])
+    balls = [bytearray([at]) * size for at, size in enumerate(sizes)]
+    sends = [world.Isend(ball, 0, tag=7) for ball in balls[:-1]]
+    answer = world.Irecv(bytearray(1), 0, tag=8)
+    MPI.Request.Waitall([*sends, world.Isend(balls[-1], 0, tag=7), answer])
 else:
     status = MPI.Status()
     balls = [bytearray(100_000) for _ in sizes]
-    posted = [world.Irecv(ball, MPI.ANY_SOURCE, tag=7) for ball in balls]
+    posted = [world.Irecv(ball, MPI.ANY_SOURCE, tag=7) for ball in balls[:8]]
     world.Send(bytearray(1), 1)
+    time.sleep(1e-3)
+    posted += [world.Irecv(ball, MPI.ANY_SOURCE, tag=7) for ball in balls[8:]]
     for at, (size, ball, request) in enumerate(zip(sizes, balls, posted)):
         request.Wait(status)
         assert (status.count, ball[:1]) == (size, bytes([at]) if size else b"\\0"), at
+    world.Send(bytearray(1), 1, tag=8)
 """
-    status, _, err = run(tmp_path, program, nic=nic)
+    status, _, err = run(tmp_path, program, *options, nic=nic)
     assert status == 0, err
 
 

@@ -36,9 +36,10 @@ def test_a_posted_receive_takes_the_time_of_a_receive() -> None:
     assert run.results[1] == (65, nicety.Received(source=0, tag=5, length_bytes=8), 693.685)
 
 
+@pytest.mark.parametrize("noise", [None, "20us,5us"])
 @pytest.mark.parametrize("nic", [card["name"] for card in json.loads(_native.specs())])
-def test_messages_of_one_tag_come_in_the_order_in_which_they_are_sent(nic: str) -> None:
-    sizes = [60_000, 4, 400, 4, 5000, 4, 64, 4]
+def test_messages_of_one_tag_come_in_the_order_in_which_they_are_sent(nic: str, noise: str | None) -> None:
+    sizes = [60_000, 4, 400, 4, 5000, 4, 64, 4, 4, 4, 4, 4]
 
     async def sender(host: nicety.Host) -> None:
         buffers = [host.alloc(size) for size in sizes]
@@ -49,8 +50,13 @@ def test_messages_of_one_tag_come_in_the_order_in_which_they_are_sent(nic: str) 
         async def send(buffer: nicety.Buffer) -> None:
             await host.send(buffer, to=1, tag=5)
 
-        # All at once: some have to be copied or registered first, for as long as they are.
-        await host.gather(*(send(buffer) for buffer in buffers))
+        async def other() -> None:
+            await host.post_recv(host.alloc(4), source=1, tag=6)
+
+        # All at once: some have to be copied or registered first, for as long as they are, and there are more than
+        # CPUs, which another call or noise leaves free at other times.
+        sends = [send(buffer) for buffer in buffers]
+        await host.gather(*sends[:-1], other(), sends[-1])
 
     async def receiver(host: nicety.Host) -> list[tuple[int, int]]:
         buffer, found = host.alloc(60_000), []
@@ -58,10 +64,39 @@ def test_messages_of_one_tag_come_in_the_order_in_which_they_are_sent(nic: str) 
         for _ in sizes:
             received = await host.recv(buffer, source=0, tag=5)
             found.append((int(buffer.array[0]), received.length_bytes))
+        await host.send(host.alloc(4), to=0, tag=6)
         return found
 
-    run = nicety.Cluster(2, nic, topology="pair").run({0: sender, 1: receiver})
+    run = nicety.Cluster(2, nic, topology="pair", noise=noise).run({0: sender, 1: receiver})
     assert run.results[1] == list(enumerate(sizes))
+
+
+@pytest.mark.parametrize("noise", [None, "20us,5us"])
+@pytest.mark.parametrize("nic", [card["name"] for card in json.loads(_native.specs())])
+def test_receives_of_one_tag_take_messages_in_the_order_in_which_they_are_posted(nic: str, noise: str | None) -> None:
+    count = 20
+
+    async def sender(host: nicety.Host) -> None:
+        buffer = host.alloc(4)
+        await host.barrier()
+        for number in range(count):
+            buffer.array[:] = number
+            await host.send(buffer, to=1, tag=5)
+
+    async def receiver(host: nicety.Host) -> list[int]:
+        buffers = [host.alloc(4) for _ in range(count)]
+
+        async def take(buffer: nicety.Buffer) -> None:
+            await (await host.post_recv(buffer, source=0, tag=5))
+
+        async def begin() -> None:
+            await host.barrier()
+
+        await host.gather(*(take(buffer) for buffer in buffers), begin())
+        return [int(buffer.array[0]) for buffer in buffers]
+
+    run = nicety.Cluster(2, nic, topology="pair", noise=noise).run({0: sender, 1: receiver})
+    assert run.results[1] == list(range(count))
 
 
 def test_a_program_may_wait_for_its_receives_in_any_order() -> None:

@@ -36,6 +36,8 @@ impl Messenger {
         let card = self.device.card();
         let (memory, cpus) = (card.memory(), card.kernel().cpus());
         let (bytes, tag, rank) = (u64::from(envelope.bytes), envelope.tag, self.own);
+        let turn = self.turn_here.acquire().await;
+        path.advance(Stage::SEND_QUEUED, self.sim.now());
         cpus.spend(card.spec().channels.library, Stage::LIBRARY, path).await;
         let mut from = Some(address);
         if envelope.kind == Kind::Eager && !self.mail.borrow().awaits(&envelope) {
@@ -49,6 +51,7 @@ impl Messenger {
         window.forget();
         let sending = Rc::new(Sending::default());
         let met = self.mail.borrow_mut().hand(envelope, path.clone());
+        drop(turn);
         self.here.borrow_mut().insert(envelope.id, Here { from, met, sending: sending.clone() });
         card.recorder().message_matched(envelope.message(), self.sim.now(), "not received");
         self.changed.notify_all();

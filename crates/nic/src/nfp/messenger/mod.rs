@@ -54,7 +54,7 @@ use crate::parts::Early;
 use here::Here;
 use mail::Mail;
 use network::Network;
-use nicety_kernel::{Credits, Signal, Sim};
+use nicety_kernel::{Credits, Pool, Signal, Sim};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
@@ -84,6 +84,8 @@ pub struct Messenger {
     windows: Vec<Credits>,
     mail: RefCell<Mail>,
     pub(in crate::nfp) early: Early,
+    /// Messages to this host itself are handed over in the order in which they are sent, whether they are copied before or not.
+    turn_here: Pool,
     /// Unfinished messages of this host to itself, by number.
     here: RefCell<BTreeMap<u32, Here>>,
     changed: Signal,
@@ -114,6 +116,7 @@ impl Messenger {
             windows: (0..ranks).map(|_| Credits::new(sim, WINDOW)).collect(),
             mail: RefCell::new(Mail::new(own, ranks)),
             early: Early::new(sim),
+            turn_here: Pool::new(sim, 1),
             here: RefCell::default(),
             changed: Signal::new(sim),
             refused: Cell::new(0),

@@ -3,6 +3,7 @@
 //! Posting costs the CPU o; then the command crosses the bus. It waits for the matching unit like a packet and takes
 //! effect at the end of its service; if it has a reply, the host sees that one crossing later.
 
+use crate::spin::host::in_order::Posting;
 use crate::spin::stages;
 use crate::spin::{CallError, Card, FailureKind};
 use nicety_host::{Cpus, Notice, Transfer};
@@ -171,12 +172,13 @@ impl Card {
         path: &mut Path,
         pt: u32,
         me: Me,
+        posting: &Posting<'_>,
     ) -> Result<Appending, CallError> {
         self.dma.memory().check(me.start, me.length)?;
         let append = move |interface: &mut Interface, effects: &mut Effects| {
             interface.me_append(pt, me, List::Priority, effects)
         };
-        Ok(self.post_command(cpus, path, false, append).await)
+        Ok(self.post_command(cpus, path, Some(posting), append).await)
     }
 
     /// Waits until the card has appended an entry, and the host has noticed: [`Card::answered`].
@@ -314,19 +316,24 @@ impl Card {
         path: &mut Path,
         act: impl FnOnce(&mut Interface, &mut Effects) -> Result<T, Error> + 'static,
     ) -> Pending<T> {
-        self.post_command(cpus, path, true, act).await
+        self.post_command(cpus, path, None, act).await
     }
 
-    /// Posts a command with an answer, for which the host may wait if it `waits`; else it looks for a refusal at most.
+    /// Posts a command with an answer, for which the host may wait; where it is in its turn behind other calls, the host looks for a
+    /// refusal at most.
     async fn post_command<T: 'static>(
         self: &Rc<Card>,
         cpus: &Cpus,
         path: &mut Path,
-        waits: bool,
+        posting: Option<&Posting<'_>>,
         act: impl FnOnce(&mut Interface, &mut Effects) -> Result<T, Error> + 'static,
     ) -> Pending<T> {
         let command = self.next_message();
         cpus.post(path, command).await;
+        if let Some(posting) = posting {
+            posting.turn(path).await;
+        }
+        let waits = posting.is_none();
         let pending = Pending { result: Rc::default() };
         let (card, result) = (self.clone(), pending.result.clone());
         let crossing = self.dma.bus().push(command, 0, 1, path.clone());

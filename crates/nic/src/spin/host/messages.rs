@@ -14,6 +14,7 @@
 
 use crate::messages::{Arrival, Caller, Outgoing, PostedReceive, Tags, Wanted};
 use crate::spin::host::command::Appending;
+use crate::spin::host::in_order::InOrder;
 use crate::spin::host::long::{LongMessage, LongNumbers};
 use crate::spin::host::match_bits::{LONG, MESSAGES, tag_of};
 use crate::spin::host::unexpected::Unexpected;
@@ -37,6 +38,9 @@ pub(in crate::spin) struct Messages {
     pub(in crate::spin) cpus: Rc<Cpus>,
     /// Numbers of sends and receives, to distinguish their events.
     requests: Cell<u64>,
+    /// Sends, by their targets, and receives: messages between two ranks are matched in the order of these calls.
+    sends: InOrder,
+    receives: InOrder,
     long: LongNumbers,
     pub(in crate::spin) unexpected: Unexpected,
     sim: Sim,
@@ -162,7 +166,9 @@ impl Card {
         let unexpected = Unexpected::new(&self.sim);
         let (sim, waiting) = (self.sim.clone(), RefCell::default());
         let (requests, long, calls) = (Cell::new(0), LongNumbers::default(), OnceCell::new());
-        let messages = Messages { events, cpus, requests, long, unexpected, sim, waiting, calls };
+        let (sends, receives) = (InOrder::new(&sim), InOrder::new(&sim));
+        let messages =
+            Messages { events, cpus, requests, sends, receives, long, unexpected, sim, waiting, calls };
         assert!(self.library.set(messages).is_ok(), "a card is set up once");
         Ok(())
     }
@@ -186,6 +192,7 @@ impl Card {
     ) -> Result<(), CallError> {
         let Outgoing { to, tag, address, bytes } = message;
         let (messages, start) = (self.messages(), caller.sim.now());
+        let posting = messages.sends.begin(to);
         let user_ptr = messages.next_request();
         let eager = self.spec.messages.eager;
         let eq = Some(messages.events);
@@ -202,7 +209,9 @@ impl Card {
             (put.hdr_data, put.ack) = (LongMessage { number, address }.header_data(), AckRequest::Full);
         }
         let put = Request::Put(put);
-        caller.timed(put.name(), async |path| self.post(caller.cpus, path, &put).await).await?;
+        let post = async |path: &mut _| self.post_behind(caller.cpus, path, &put, Some(&posting)).await;
+        caller.timed(put.name(), post).await?;
+        drop(posting);
         let own = |kind| move |event: &Event| event.kind == kind && event.user_ptr == user_ptr;
         let leave = || format!("its send to rank {to}, tag {tag}, to leave");
         let wait = "wait for an event";
@@ -285,10 +294,13 @@ impl Card {
         let Wanted { source, tags, address, room } = wanted;
         let messages = self.messages();
         messages.unexpected.check()?;
+        let posting = messages.receives.begin(0);
         let user_ptr = messages.next_request();
         let me = Me { start: address, length: room, user_ptr, ..entry(source, tags) };
-        let post = async |path: &mut _| self.me_append_unanswered(caller.cpus, path, MESSAGES, me).await;
+        let post =
+            async |path: &mut _| self.me_append_unanswered(caller.cpus, path, MESSAGES, me, &posting).await;
         let appending = caller.timed("append an entry", post).await?;
+        drop(posting);
         // The card has still to serve the append, which may find its message waiting.
         messages.unexpected.expect(user_ptr, wanted);
         Ok(Posted { appending, user_ptr, wanted })

@@ -4,6 +4,7 @@
 pub(super) mod attach;
 pub(super) mod command;
 pub(super) mod hpu_access;
+pub(super) mod in_order;
 pub(super) mod long;
 pub(super) mod match_bits;
 pub(super) mod messages;

@@ -2,6 +2,7 @@
 //!
 //! Posting costs the CPU o; then the command crosses the bus, and the operation goes on to the send engine.
 
+use crate::spin::host::in_order::Posting;
 use crate::spin::transmit::{Bytes, HostPart, Leaving, Report};
 use crate::spin::{CallError, Card};
 use nicety_host::Cpus;
@@ -47,11 +48,25 @@ impl Card {
         path: &mut Path,
         request: &Request,
     ) -> Result<(), CallError> {
+        self.post_behind(cpus, path, request, None).await
+    }
+
+    /// The same, in its turn behind what was called before.
+    pub(in crate::spin) async fn post_behind(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: &Request,
+        posting: Option<&Posting<'_>>,
+    ) -> Result<(), CallError> {
         self.check_rank(request.target().0)?;
         let out = self.interface.borrow_mut().start_request(request)?;
         let message = self.next_message();
         self.record_sent(message, &out.header, Starter::Host, path);
         cpus.post(path, message).await;
+        if let Some(posting) = posting {
+            posting.turn(path).await;
+        }
         let bytes = out.header.payload_bytes();
         // A swap with its operand is available as a whole, whatever packets it is sent in.
         let whole = !out.operand.as_slice().is_empty();

@@ -1,0 +1,57 @@
+//! Calls of a host that reach its card in the order in which they were made, though each takes a CPU for a while, and other ones are
+//! free sooner.
+
+use nicety_kernel::{Signal, Sim};
+use nicety_types::{Path, Stage};
+use std::cell::{Cell, RefCell};
+
+/// Calls that are being posted. Those of one lane keep their order.
+pub(in crate::spin) struct InOrder {
+    /// The numbers of calls, and their lanes.
+    posting: RefCell<Vec<(u64, u32)>>,
+    calls: Cell<u64>,
+    posted: Signal,
+    sim: Sim,
+}
+
+/// A call that is being posted, until this is dropped.
+pub(in crate::spin) struct Posting<'o> {
+    all: &'o InOrder,
+    number: u64,
+    lane: u32,
+}
+
+impl InOrder {
+    pub(in crate::spin) fn new(sim: &Sim) -> InOrder {
+        InOrder {
+            posting: RefCell::default(),
+            calls: Cell::new(0),
+            posted: Signal::new(sim),
+            sim: sim.clone(),
+        }
+    }
+
+    /// A call is made.
+    pub(in crate::spin) fn begin(&self, lane: u32) -> Posting<'_> {
+        let number = self.calls.replace(self.calls.get() + 1);
+        self.posting.borrow_mut().push((number, lane));
+        Posting { all: self, number, lane }
+    }
+}
+
+impl Posting<'_> {
+    /// A CPU has posted it: waits until those of its lane that were made before are posted, too.
+    pub(in crate::spin) async fn turn(&self, path: &mut Path) {
+        let InOrder { posting, posted, sim, .. } = self.all;
+        let before = |&(number, lane): &(u64, u32)| lane == self.lane && number < self.number;
+        posted.wait_until(|| !posting.borrow().iter().any(before)).await;
+        path.advance(Stage::CPU_QUEUED, sim.now());
+    }
+}
+
+impl Drop for Posting<'_> {
+    fn drop(&mut self) {
+        self.all.posting.borrow_mut().retain(|&(number, _)| number != self.number);
+        self.all.posted.notify_all();
+    }
+}
