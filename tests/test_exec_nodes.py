@@ -74,6 +74,34 @@ if rank == 0:
     assert took[1] == pytest.approx(2 * took[0], rel=0.1)
 
 
+@pytest.mark.parametrize("nic", ["apenet-v5", "nfp-4000"])
+def test_no_pair_of_processes_waits_for_room_of_another(tmp_path: Path, nic: str) -> None:
+    # Leaves of the gathers run ahead of their parents, as far as there is room for their messages.
+    program = """
+for number in range(30):
+    assert world.alltoall([100 * rank + each for each in range(ranks)]) == [100 * each + rank for each in range(ranks)]
+    everyone = world.gather(number, root=0)
+    assert rank or everyone == [number] * ranks
+for number in range(60):
+    world.gather(number, root=0)
+"""
+    status, _, err = run(tmp_path, program, "--ranks-per-node", "8", ranks=16, nic=nic)
+    assert status == 0, err
+
+
+@pytest.mark.parametrize("nic", ["apenet-v5", "nfp-4000"])
+def test_sends_that_wait_for_room_are_of_their_processes(tmp_path: Path, nic: str) -> None:
+    program = """
+ball = numpy.zeros(4, dtype="b")
+for tag in range(40):
+    if rank == 3: world.Send(ball, 1, tag=tag)
+if rank == 1: world.Recv(ball, 3, tag=39)
+"""
+    status, _, err = run(tmp_path, program, "--ranks-per-node", "2", "--patience", "2000", ranks=4, nic=nic)
+    assert status == 1
+    assert re.search(r"note: at rank 3, \d+ sends? to rank 1 waits?: there are 16 messages from here", err), err
+
+
 def test_a_rank_is_named_by_its_own_number(tmp_path: Path) -> None:
     program = "if rank == 3: world.Recv(numpy.zeros(4, dtype='b'), 1, tag=7)\n"
     status, _, err = run(tmp_path, program, "--ranks-per-node", "2", "--patience", "2000", ranks=4)

@@ -109,6 +109,25 @@ def test_cards_without_registered_memory_have_them_by_messages(tmp_path: Path) -
     report(tmp_path, VALUES, nic="ethernet-100g")
 
 
+def test_memory_that_is_used_for_several_targets_is_registered_for_each(tmp_path: Path) -> None:
+    # MPICH registers the origin of a long accumulate once a target.
+    program = """
+memory, mine = numpy.zeros(6000, dtype="q"), numpy.arange(6000, dtype="q") + rank
+window = MPI.Win.Create(memory, 8, info, world)
+window.Fence()
+for target in range(ranks):
+    window.Accumulate(mine, target, op=MPI.SUM)
+    window.Accumulate(mine[:4000], target, target=[2000, 4000, MPI.LONG_LONG], op=MPI.SUM)
+window.Fence()
+wanted = ranks * numpy.arange(6000) + ranks * (ranks - 1) // 2
+wanted[2000:] += wanted[:4000]
+assert (memory == wanted).all()
+window.Free()
+"""
+    report(tmp_path, program, ranks=3, nic="apenet-v5")
+    report(tmp_path, program.replace("info, world", "MPI.INFO_NULL, world"), ranks=3, nic="apenet-v5")
+
+
 DRAWN = """
 # All operators are the card's then; those that it names behind lxor, MPICH 5.0 takes for others.
 info.Set("which_accumulate_ops", "sum")

@@ -234,16 +234,6 @@ def test_mistakes_are_named(call: Any, says: str) -> None:
     assert says in error_of(main)
 
 
-def test_overlapping_regions_are_refused() -> None:
-    async def main(host: nicety.Host) -> None:
-        buffer = host.alloc(8192)
-        await host.rdma.register(buffer[:5000])
-        await host.rdma.process(1).register(buffer)
-        await host.rdma.register(buffer[4999:])
-
-    assert "overlap the registered region of 5000 bytes" in error_of(main)
-
-
 def test_a_card_without_a_graphics_processor_says_which_has_one() -> None:
     async def main(host: nicety.Host) -> None:
         host.gpu.alloc(8)

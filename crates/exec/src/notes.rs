@@ -6,6 +6,8 @@ use nicety::Error;
 
 const BYTES: &str = " bytes from rank ";
 const TAG: &str = ", tag ";
+const PAIR: &str = ", pair ";
+const NOTE: &str = "  note: ";
 
 /// An error of a run, in the words of its processes.
 pub(crate) fn explained(error: Error, places: Places) -> Error {
@@ -23,7 +25,10 @@ pub(crate) fn readable(text: &str, places: Places) -> String {
 }
 
 fn readable_line(line: &str, places: Places) -> String {
-    let is_note = line.starts_with("  note: ");
+    let is_note = line.starts_with(NOTE);
+    if let Some(line) = held_up(line, places) {
+        return line;
+    }
     let Some((at, host, tag, end)) = message(line) else { return line.to_owned() };
     let kind = tag & (HAS_DATA | UNTAGGED);
     if !is_note && kind == 0 {
@@ -42,6 +47,19 @@ fn readable_line(line: &str, places: Places) -> String {
     }
     let (bytes, rank) = (bytes.saturating_sub(head), places.source(host, tag));
     format!("{before}{bytes}{BYTES}{rank}{tag_text}{}", &line[end..])
+}
+
+/// Sends of a pair of processes that wait: `at rank 0, 2 sends to rank 1, pair 3, wait`.
+fn held_up(line: &str, places: Places) -> Option<String> {
+    let (from, rest) = number(line.strip_prefix(NOTE)?.strip_prefix("at rank ")?)?;
+    let (sends, to) = rest.split_once(" to rank ")?;
+    let (to, rest) = number(to)?;
+    let (pair, rest) = number(rest.strip_prefix(PAIR)?)?;
+    let rest = rest.strip_prefix(',')?;
+    let host = |host: u64| u32::try_from(host).ok().filter(|host| host.checked_mul(MOST_ON_HOST).is_some());
+    let pair = u32::try_from(pair).ok().filter(|pair| *pair < places.pairs().count())?;
+    let (from, to) = places.ranks([host(from)?, host(to)?], pair);
+    Some(format!("{NOTE}at rank {from}{sends} to rank {to}{rest}"))
 }
 
 /// Where the bytes of a message are named, its host, its tag, and where that ends.
@@ -112,6 +130,15 @@ mod tests {
         let tag = places.between(3, 0, 9);
         let text = format!("  note: at rank 0, one of 8 bytes from rank 1, tag {tag}");
         assert_eq!(readable(&text, places), "  note: at host 0, one of 8 bytes from rank 3, tag 9");
+        // The second of host 0, to the first of host 1.
+        let text = "  note: at rank 0, 2 sends to rank 1, pair 1, wait: there";
+        assert_eq!(readable(text, places), "  note: at rank 1, 2 sends to rank 2 wait: there");
+        for odd in
+            ["rank 1, pair 4, wait", "rank 999999999, pair 1, wait", "rank 1, pair 1 wait", "rank 1 wait"]
+        {
+            let text = format!("  note: at rank 0, 2 sends to {odd}");
+            assert_eq!(readable(&text, places), text);
+        }
     }
 
     proptest::proptest! {

@@ -3,7 +3,7 @@
 //! Processes of a host share its card's library of messages, which knows hosts alone. So tags have the number of the sender on its host
 //! and that of the receiver on its own, above the bits that are the program's.
 
-use nicety::{Error, Tags};
+use nicety::{Error, Pairs, Tags};
 
 /// Bits of a message's tag beside those that tell kinds of messages apart.
 pub(crate) const TAG_BITS: u32 = 61;
@@ -87,6 +87,18 @@ impl Places {
         }
     }
 
+    /// The pairs of processes of two hosts, of which a number is the sender's below the receiver's.
+    pub(crate) const fn pairs(self) -> Pairs {
+        Pairs { first: self.tag_bits(), bits: 2 * self.bits }
+    }
+
+    /// The ranks of a pair of processes of two hosts: the sender's and the receiver's.
+    pub(crate) const fn ranks(self, hosts: [u32; 2], pair: u32) -> (u32, u32) {
+        let [from, to] = hosts;
+        let number = pair & ((1 << self.bits) - 1);
+        (from * self.on_host + number, to * self.on_host + (pair >> self.bits))
+    }
+
     /// The rank that sent a message with this tag, from a host.
     pub(crate) const fn source(self, host: u32, tag: u64) -> u32 {
         let number = (tag >> self.tag_bits()) & ((1 << self.bits) - 1);
@@ -105,6 +117,7 @@ mod tests {
         assert_eq!(places.between(3, 4, !0), (1 << 61) - 1);
         assert_eq!(places.wanted(None, 4, Tags::exactly(9)), Tags::exactly(9));
         assert_eq!(places.source(4, !0), 4);
+        assert_eq!((places.pairs().count(), places.pairs().of(!0), places.ranks([4, 3], 0)), (1, 0, (4, 3)));
     }
 
     #[test]
@@ -115,6 +128,9 @@ mod tests {
         let tag = places.between(7, 5, 0x2a);
         assert_eq!(tag, 0x2a | 1 << 57 | 2 << 59);
         assert_eq!((places.source(2, tag), places.own(tag)), (7, 0x2a));
+        // The pair of 1 and 2 of four and four.
+        assert_eq!((places.pairs().count(), places.pairs().of(tag)), (16, 1 + 2 * 4));
+        assert_eq!(places.ranks([2, 1], 1 + 2 * 4), (7, 5));
         let exactly = Tags::exactly(0x2a);
         assert!(places.wanted(Some(7), 5, exactly).has(tag));
         assert!(places.wanted(None, 5, exactly).has(tag));

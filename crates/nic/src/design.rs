@@ -7,7 +7,7 @@
 
 use crate::NodeSpec;
 use crate::counters::CardReport;
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::Early;
 use crate::parts::transport::Undelivered;
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
@@ -304,11 +304,12 @@ pub trait Card: Any {
     }
 
     /// Has the library match the messages of `send` and `recv` where the card does by itself and keeps what it has: any number of receives may
-    /// then be posted, probed and given up. Set-up, before the first message, on all cards; nothing where they can already.
+    /// then be posted, probed and given up. Libraries with room for so many messages of a host have as much for each pair. Set-up, before the
+    /// first message, on all cards and with the same pairs; nothing where they can already, as the second time.
     ///
     /// # Errors
     /// When a limit of the card is reached.
-    fn match_in_library(&self) -> Result<(), CardError> {
+    fn match_in_library(&self, _pairs: Pairs) -> Result<(), CardError> {
         Ok(())
     }
 

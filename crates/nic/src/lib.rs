@@ -29,7 +29,7 @@ pub use design::{
     stages,
 };
 pub use messages::{
-    Arrival, Caller, Calling, LARGEST_TAG, Outgoing, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
+    Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
 };
 pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand};
 pub use sections::{NodeSpec, read_bus, read_node};

@@ -68,6 +68,31 @@ pub fn check_tag(tag: u64) -> Result<(), CardError> {
     Err(CardError::Input(text))
 }
 
+/// Pairs of processes, of which two hosts have several that share their cards' libraries: bits of a message's tag are its pair's number.
+/// Messages of each that no receive has taken have room of their own, so that no pair waits for what another one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pairs {
+    /// The first bit of the number.
+    pub first: u32,
+    /// Its bits.
+    pub bits: u32,
+}
+
+impl Pairs {
+    /// Hosts with one process.
+    pub const ONE: Pairs = Pairs { first: 0, bits: 0 };
+
+    /// How many pairs two hosts have.
+    pub const fn count(self) -> u32 {
+        1 << self.bits
+    }
+
+    /// The pair of a message with this tag.
+    pub const fn of(self, tag: u64) -> u32 {
+        (tag >> self.first) as u32 & (self.count() - 1)
+    }
+}
+
 /// The tags that a receive takes: those that have its bits, apart from ignored ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tags {

@@ -79,8 +79,8 @@ pub use nicety_nic::spin::{
     Handlers, HpuMemoryId, Printed, State, Unusable,
 };
 pub use nicety_nic::{
-    CardReport, CardSpec, Design, FailureKind, LARGEST_TAG, LinkLayer, Log, LogLine, Logged, ProgramFailure,
-    RefusedCommand, TAG_BITS, Tags, apenet, ethernet, nfp, qnix, spin,
+    CardReport, CardSpec, Design, FailureKind, LARGEST_TAG, LinkLayer, Log, LogLine, Logged, Pairs,
+    ProgramFailure, RefusedCommand, TAG_BITS, Tags, apenet, ethernet, nfp, qnix, spin,
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};

@@ -133,7 +133,7 @@ class RdmaProcess:
 
         Raises:
             InputError: where the buffer is empty.
-            RunError: where it overlaps a region of the process, or the card's table is full.
+            RunError: where the card's table is full.
         """
         return self._calls.register(self._number, buffer, Region)
 

@@ -161,7 +161,7 @@ impl Program {
 
     /// Runs until the process closes the network.
     pub(crate) async fn run(self: Rc<Self>) -> Result<(), Error> {
-        self.host.match_in_library()?;
+        self.host.match_in_library(self.places.pairs())?;
         let mut course = Course::default();
         let ended = self.clone().serve(&mut course).await;
         self.turns.ended(self.rank);

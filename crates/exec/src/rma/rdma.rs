@@ -103,7 +103,7 @@ impl OnRdma {
                 self.regions.borrow_mut().insert(memory.number, region);
                 Ok(0)
             }
-            // Empty, part of another region, or more than the card's table has room for.
+            // Empty, or more than the card's table has room for.
             Err(Error::Input(_) | Error::Program(_)) => Ok(-i64::from(libc::ENOMEM)),
             Err(error) => Err(error),
         }

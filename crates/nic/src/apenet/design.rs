@@ -6,7 +6,7 @@ use crate::apenet::spec::read_apenet;
 use crate::apenet::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::{self, Early};
 use crate::programs::RefusedCommand;
 use crate::sections::NodeSpec;
@@ -250,6 +250,11 @@ impl design::Card for Node {
             let look = async |path: &mut _| self.messenger.probe(source, tags, path).await;
             caller.timed("look for a message", look).await
         })
+    }
+
+    fn match_in_library(&self, pairs: Pairs) -> Result<(), CardError> {
+        self.messenger.have_pairs(pairs);
+        Ok(())
     }
 
     fn early(&self) -> Option<&Early> {

@@ -104,17 +104,6 @@ pub enum ApenetError {
         /// The process.
         process: u32,
     },
-    /// The process has registered some of these bytes already.
-    Overlap {
-        /// First address of the bytes.
-        address: u64,
-        /// Bytes.
-        bytes: u64,
-        /// First address of the region that they overlap.
-        region: u64,
-        /// Its bytes.
-        len: u64,
-    },
     /// A region or streaming buffer of no bytes.
     Empty,
     /// Too many regions.
@@ -206,11 +195,6 @@ impl fmt::Display for ApenetError {
                 f,
                 "the {bytes} bytes at {address:#x} are not in a region that process {process} has registered; register \
                  them first"
-            ),
-            E::Overlap { address, bytes, region, len } => write!(
-                f,
-                "the {bytes} bytes at {address:#x} overlap the registered region of {len} bytes at {region:#x}; \
-                 deregister it first, or use it"
             ),
             E::Empty => f.write_str("a region or streaming buffer of no bytes; register at least one"),
             E::Regions { limit } => {

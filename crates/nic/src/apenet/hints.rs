@@ -5,7 +5,7 @@ use crate::apenet::messages::Messenger;
 use crate::apenet::receive::Incoming;
 use crate::apenet::wire::Kind;
 use crate::apenet::{Card, LIBRARY};
-use crate::text::{LISTED, counted, held_up};
+use crate::text::{HeldUp, LISTED, counted};
 use std::rc::Rc;
 
 /// All hints, as notes on a deadlock.
@@ -24,7 +24,7 @@ pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     let full: Vec<(u32, String)> = nodes
         .iter()
         .flat_map(|(rank, _, messenger)| {
-            let text = |(to, sends)| (*rank, held_up(to, sends, messenger.window(), Some("messages.window")));
+            let text = |held_up: HeldUp| (*rank, held_up.text(Some("messages.window")));
             messenger.held_up().into_iter().map(text)
         })
         .collect();

@@ -50,7 +50,7 @@ impl Process {
     /// Registers memory: the kernel locks its pages, and the embedded processor enters them in its table.
     ///
     /// # Errors
-    /// When it is empty, not allocated, overlaps another region of the process, or there is no room in the table.
+    /// When it is empty, not allocated, or there is no room in the table.
     pub async fn register(&self, address: u64, bytes: u64, path: &mut Path) -> Result<Region, ApenetError> {
         self.card.register(self.number, address, bytes, path).await
     }

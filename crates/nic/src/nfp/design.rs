@@ -2,7 +2,7 @@
 
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::nfp::spec::read_processor;
 use crate::nfp::stages;
 use crate::nfp::wire::CHECKSUM;
@@ -250,6 +250,10 @@ impl design::Card for ProcessTable {
             let found = caller.timed("look for a message", look).await?;
             Ok(found.map(|super::Arrival { source, tag, bytes }| Arrival { source, tag, bytes, room: bytes }))
         })
+    }
+
+    fn match_in_library(&self, pairs: Pairs) -> Result<(), CardError> {
+        self.have_pairs(pairs)
     }
 
     fn early(&self) -> Option<&Early> {

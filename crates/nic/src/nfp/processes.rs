@@ -1,14 +1,13 @@
 //! The processes on a node's microengines: programs loaded, processes started, and how they ended.
 
 use crate::CardError;
-use crate::nfp::messenger::WINDOW;
+use crate::messages::Pairs;
 use crate::nfp::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
     PortCounters, Program, ProgramError, QueueCounters,
 };
 use crate::parts::Early;
 use crate::programs::{FailureKind, ProgramFailure};
-use crate::text::held_up;
 use nicety_kernel::Sim;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -168,15 +167,17 @@ pub struct ProcessTable {
     failures: Rc<RefCell<Vec<ProgramFailure>>>,
 }
 
+/// Why hosts do not send each other messages.
+fn unfit(error: &ProgramError) -> CardError {
+    CardError::Input(format!("messages between hosts do not fit the card: {error}"))
+}
+
 impl ProcessTable {
     /// A card without processes. Those that forward messages between ranks start with the first message.
     pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
         let (messenger, unfit) = match Messenger::install(sim, &card, ranks) {
             Ok(messenger) => (messenger, None),
-            Err(error) => {
-                let why = CardError::Input(format!("messages between hosts do not fit the card: {error}"));
-                (Messenger::local(sim, &card, ranks), Some(why))
-            }
+            Err(error) => (Messenger::local(sim, &card, ranks), Some(unfit(&error))),
         };
         let nfp = card.processor().clone();
         let NfpSpec { cores, contexts, .. } = *nfp.spec();
@@ -204,10 +205,17 @@ impl ProcessTable {
         }
     }
 
+    /// Has room for the messages of each pair of processes.
+    ///
+    /// # Errors
+    /// When the card has no memory for so many.
+    pub(crate) fn have_pairs(&self, pairs: Pairs) -> Result<(), CardError> {
+        self.messenger.have_pairs(pairs).map_err(|error| unfit(&error))
+    }
+
     /// Sends that wait for room at their receivers, for deadlock hints.
     pub fn held_up(&self) -> Vec<String> {
-        let text = |(to, sends)| held_up(to, sends, WINDOW, None);
-        self.messenger.held_up().into_iter().map(text).collect()
+        self.messenger.held_up().iter().map(|held_up| held_up.text(None)).collect()
     }
 
     /// Tells of messages that no receive has taken.

@@ -2,7 +2,7 @@
 
 use crate::counters::{CardCounts, CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
+use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::{self, Early};
 use crate::qnix::messages::{Messenger, Receiving};
 use crate::qnix::spec::read_qnix;
@@ -286,7 +286,7 @@ impl design::Card for Node {
         })
     }
 
-    fn match_in_library(&self) -> Result<(), CardError> {
+    fn match_in_library(&self, _pairs: Pairs) -> Result<(), CardError> {
         if self.library.get().is_none() {
             let library = Messenger::start(&self.process(OWN_PROCESS), self.own)?;
             self.library.get_or_init(|| library);

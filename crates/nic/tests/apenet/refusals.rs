@@ -446,7 +446,7 @@ fn a_reply_whose_buffer_is_deregistered_fails_its_get() {
 }
 
 #[test]
-fn calls_with_what_is_not_registered_or_overlaps_are_refused() {
+fn calls_with_what_is_not_registered_are_refused() {
     let mut rig = Rig::new(1, &["limits.regions=3", "limits.pages=8"]);
     rig.process(0, 0, async |user| {
         let (start, bytes) = user.room(12 * 4096);
@@ -456,15 +456,6 @@ fn calls_with_what_is_not_registered_or_overlaps_are_refused() {
         let outside = user.register((start, bytes + 1)).await.unwrap_err();
         assert!(matches!(outside, ApenetError::Memory(_)));
         let region = user.register((start + 100, 4096)).await.unwrap();
-        for (from, len) in
-            [(start, 101), (start + 100, 1), (start + 200, 8000), (start + 4195, 10), (start, bytes)]
-        {
-            let error = user.register((from, len)).await.unwrap_err();
-            assert_eq!(
-                error,
-                ApenetError::Overlap { address: from, bytes: len, region: start + 100, len: 4096 }
-            );
-        }
         // Neighbours, also on the same page, and the same bytes in another process.
         user.register((start, 100)).await.unwrap();
         user.register((start + 4196, 4000)).await.unwrap();
@@ -480,6 +471,45 @@ fn calls_with_what_is_not_registered_or_overlaps_are_refused() {
         assert_eq!(error, ApenetError::Message { bytes: (1 << 30) + 1, limit: 1 << 30 });
         // Nothing of it has changed anything.
         assert_eq!(user.card.registered(), (2, 1 + 2));
+    });
+    rig.run();
+}
+
+#[test]
+fn regions_may_overlap_and_each_holds_its_bytes_by_itself() {
+    let mut rig = Rig::new(1, &[]);
+    rig.process(0, 0, async |user| {
+        let (start, bytes) = user.room(6 * 4096);
+        let to = user.room(8);
+        user.register(to).await.unwrap();
+        // The whole, a part of it, and one across its end.
+        let (most, rest) = (5 * 4096, bytes - 2 * 4096);
+        let whole = user.register((start, most)).await.unwrap();
+        let part = user.register((start + 100, 50)).await.unwrap();
+        let across = user.register((start + 2 * 4096, rest)).await.unwrap();
+        assert_eq!(user.card.registered(), (4, 1 + 5 + 1 + 4));
+        user.stream((start + 100, 8)).await.unwrap();
+        user.stream((start + 200, 8)).await.unwrap();
+        let reaches = async |at: u64| {
+            let put = user.put(user.to(0, (start + at, 8), to.0)).await;
+            let Ok(put) = put else { return false };
+            assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
+            true
+        };
+        assert!(reaches(0).await && reaches(100).await && reaches(bytes - 8).await);
+        user.deregister(whole).await.unwrap();
+        // By hand: 100..150 and 8192..24576 are left.
+        for (at, is_left) in
+            [(0, false), (92, false), (100, true), (142, true), (143, false), (8191, false), (8192, true)]
+        {
+            assert_eq!(reaches(at).await, is_left, "{at}");
+        }
+        // Of the streaming buffers, that at 100 is left.
+        assert!(matches!(user.stream((start + 100, 8)).await, Err(ApenetError::StreamingOverlap { .. })));
+        assert!(matches!(user.stream((start + 200, 8)).await, Err(ApenetError::Unregistered { .. })));
+        user.deregister(part).await.unwrap();
+        user.deregister(across).await.unwrap();
+        assert_eq!(user.card.registered(), (1, 1));
     });
     rig.run();
 }
@@ -509,8 +539,6 @@ fn nothing_begins_in_a_region_that_is_being_deregistered() {
             assert_eq!(user.get(user.to(0, (ending.0, 8), to.0)).await, unregistered);
             assert!(user.stream((ending.0, 8)).await.is_err());
             assert_eq!(user.deregister(region).await, Err(ApenetError::NoRegion { region: region.number }));
-            // It is no place for another one before it is gone.
-            assert!(matches!(user.register(ending).await, Err(ApenetError::Overlap { .. })));
             if ending == from {
                 assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
                 user.sim.delay(Duration::from_us(100)).await;

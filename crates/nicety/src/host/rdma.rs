@@ -51,7 +51,7 @@ impl Rdma {
     /// enter them. Puts and gets of others may name its addresses from then on.
     ///
     /// # Errors
-    /// When it is empty, overlaps another region of the process, or the card's table is full.
+    /// When it is empty, or the card's table is full.
     pub async fn register(&self, buffer: &Buffer) -> Result<Region, Error> {
         let (address, bytes) = (buffer.address(), buffer.len());
         let register = async |path: &mut _| self.process.register(address, bytes, path).await;

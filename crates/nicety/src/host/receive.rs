@@ -3,7 +3,7 @@
 use super::{Buffer, Host};
 use crate::Error;
 use nicety_nic::parts::Early;
-use nicety_nic::{Arrival, PostedReceive, Tags, check_tag};
+use nicety_nic::{Arrival, Pairs, PostedReceive, Tags, check_tag};
 use nicety_types::Time;
 
 /// A received message.
@@ -34,13 +34,14 @@ fn cut(bytes: u64, rank: u32, room: u64) -> Error {
 
 impl Host {
     /// Has the library match the messages of `send` and `recv` where the card does by itself, as one with virtual network interfaces, which then
-    /// may have any number of receives, probe and cancel; nothing on other cards. For all hosts, before the first message; it takes no
-    /// virtual time.
+    /// may have any number of receives, probe and cancel; nothing on other cards. A library with room for so many messages of a host that no
+    /// receive has taken has as much for each pair of their processes. For all hosts with the same pairs, before the first message; it takes
+    /// no virtual time.
     ///
     /// # Errors
     /// When a limit of the card is reached.
-    pub fn match_in_library(&self) -> Result<(), Error> {
-        Ok(self.inner.card.match_in_library()?)
+    pub fn match_in_library(&self, pairs: Pairs) -> Result<(), Error> {
+        Ok(self.inner.card.match_in_library(pairs)?)
     }
 
     /// Receives one message into a buffer: from one rank or any, with one tag or any.

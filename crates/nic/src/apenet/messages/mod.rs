@@ -6,8 +6,9 @@
 //! RTS, CTS and credits are empty puts: their address and data are for the other library.
 //!
 //! # Bounds
-//! A host has at most `messages.window` messages to each other host that no receive has taken, fewer where those of all hosts
-//! would be more than [`HELD`]; past that `send` waits. So neither streaming buffers nor events run out.
+//! A host has at most `messages.window` messages to each other host that no receive has taken, of each pair of their processes where those
+//! share the library, fewer where all together would be more than [`HELD`]; past that `send` waits. So neither streaming buffers nor events
+//! run out.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -19,7 +20,7 @@
 //! | 63 | whether it is eager |
 //! | 0..63 | of an eager message: tag |
 //! | 60..63 | otherwise the kind: 2 RTS, 3 CTS, 4 bytes, 5 credit |
-//! | 32..60 | RTS, CTS and bytes: number of the long message at its sender |
+//! | 32..60 | RTS, CTS and bytes: number of the long message at its sender; credit: the pair |
 //! | 0..32 | RTS: lower half of the tag; CTS: bytes to put; credit: how many |
 //!
 //! | bits of an RTS's address | field |
@@ -35,9 +36,10 @@ use crate::apenet::event::{Event, EventKind};
 use crate::apenet::library::{Process, Transfer};
 use crate::apenet::{ApenetError, Card, Endpoint, LIBRARY};
 use crate::design::CardError;
-use crate::messages::{Arrival, LARGEST_TAG, Wanted, check_tag};
+use crate::messages::{Arrival, LARGEST_TAG, Pairs, Wanted, check_tag};
 use crate::parts::{Early, Matching};
 use crate::programs::RefusedCommand;
+use crate::text::HeldUp;
 use leases::{Lease, Leases};
 use nicety_kernel::{Credits, Pool, Signal};
 use nicety_types::{NodeId, Path, Stage};
@@ -46,7 +48,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Messages of all hosts together that no receive of a host has taken, unless there are more hosts. Each has four events at
+/// Messages of all hosts together that no receive of a host has taken, unless there are more pairs of processes. Each has four events at
 /// most: itself or its RTS, the CTS, its bytes, its credit.
 const HELD: u64 = 2048;
 /// Buffers that the library copies eager messages to.
@@ -123,8 +125,11 @@ impl Announced {
     }
 }
 
-/// Another host, or this one.
+/// Another host, or this one, or a pair of their processes.
 struct Peer {
+    /// Its host, and the pair.
+    rank: u32,
+    pair: u32,
     credits: Credits,
     /// Messages leave in the order in which they are sent, whatever each has to do before.
     turn: Pool,
@@ -143,10 +148,12 @@ pub(in crate::apenet) struct Messenger {
     card: Rc<Card>,
     process: Process,
     pub(in crate::apenet) leases: Leases,
-    window: u64,
+    pairs: Cell<Pairs>,
+    window: Cell<u64>,
     matching: RefCell<Matching<Rc<Receiving>, Came>>,
     pub(in crate::apenet) early: Early,
-    peers: RefCell<BTreeMap<u32, Rc<Peer>>>,
+    /// By rank and pair.
+    peers: RefCell<BTreeMap<(u32, u32), Rc<Peer>>>,
     /// Free buffers for copies; none until the first.
     copies: RefCell<Option<Vec<u64>>>,
     free_copies: Credits,
@@ -163,17 +170,14 @@ pub(in crate::apenet) struct Messenger {
 impl Messenger {
     /// The library of a card's host. Starts its thread.
     pub(in crate::apenet) fn new(card: &Rc<Card>) -> Rc<Messenger> {
-        let (sim, spec) = (&card.sim, &card.spec);
+        let sim = &card.sim;
         let process = Process::new(card, LIBRARY);
-        let window = spec.messages.window.min(HELD / u64::from(card.nodes)).max(1);
-        if spec.messages.eager > 0 {
-            card.reserve_streaming(LIBRARY, window * u64::from(card.nodes), CHUNK, spec.messages.eager);
-        }
         let messenger = Rc::new(Messenger {
             card: card.clone(),
             leases: Leases::new(sim, process.clone()),
             process,
-            window,
+            pairs: Cell::new(Pairs::ONE),
+            window: Cell::new(0),
             matching: RefCell::default(),
             early: Early::new(sim),
             peers: RefCell::default(),
@@ -186,17 +190,40 @@ impl Messenger {
             failed: RefCell::default(),
             told: Cell::new(false),
         });
+        messenger.have_room();
         sim.spawn(messenger.clone().run());
         messenger
     }
 
-    fn peer(&self, rank: u32) -> Rc<Peer> {
+    /// Has as much room for each pair of processes as for a host otherwise. Before the first message.
+    pub(in crate::apenet) fn have_pairs(&self, pairs: Pairs) {
+        if self.pairs.replace(pairs) != pairs {
+            self.have_room();
+        }
+    }
+
+    fn have_room(&self) {
+        let messages = &self.card.spec.messages;
+        let peers = u64::from(self.card.nodes) * u64::from(self.pairs.get().count());
+        let window = messages.window.min(HELD / peers).max(1);
+        self.window.set(window);
+        if messages.eager > 0 {
+            self.card.reserve_streaming(LIBRARY, window * peers, CHUNK, messages.eager);
+        }
+    }
+
+    /// The other end of messages with this tag.
+    fn peer_of(&self, rank: u32, tag: u64) -> Rc<Peer> {
+        self.peer(rank, self.pairs.get().of(tag))
+    }
+
+    fn peer(&self, rank: u32, pair: u32) -> Rc<Peer> {
         let new = || {
-            let (credits, zero) = (Credits::new(&self.card.sim, self.window), || Cell::new(0));
+            let (credits, zero) = (Credits::new(&self.card.sim, self.window.get()), || Cell::new(0));
             let (turn, credited) = (Pool::new(&self.card.sim, 1), RefCell::default());
-            Rc::new(Peer { credits, turn, out: zero(), held: zero(), owed: zero(), credited })
+            Rc::new(Peer { rank, pair, credits, turn, out: zero(), held: zero(), owed: zero(), credited })
         };
-        self.peers.borrow_mut().entry(rank).or_insert_with(new).clone()
+        self.peers.borrow_mut().entry((rank, pair)).or_insert_with(new).clone()
     }
 
     /// The failure of the library if no program has heard of it, by a call that comes too late or none at all.
@@ -223,15 +250,14 @@ impl Messenger {
         messages.next().map(|first| (first.source, first.tag, first.bytes, count))
     }
 
-    /// Sends that wait until their receivers have taken others: the receiver, and their number.
-    pub(in crate::apenet) fn held_up(&self) -> Vec<(u32, u64)> {
-        let waiting = |(rank, peer): (&u32, &Rc<Peer>)| (*rank, peer.credits.waiting() as u64);
-        self.peers.borrow().iter().map(waiting).filter(|(_, sends)| *sends > 0).collect()
-    }
-
-    /// The messages to one rank that no receive has taken, at most.
-    pub(in crate::apenet) fn window(&self) -> u64 {
-        self.window
+    /// Sends that wait until their receivers have taken others.
+    pub(in crate::apenet) fn held_up(&self) -> Vec<HeldUp> {
+        let (pairs, window) = (self.pairs.get(), self.window.get());
+        let waiting = |peer: &Rc<Peer>| {
+            let pair = (pairs != Pairs::ONE).then_some(peer.pair);
+            HeldUp { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
+        };
+        self.peers.borrow().values().map(waiting).filter(|held_up| held_up.sends > 0).collect()
     }
 
     fn failure(&self) -> Option<CardError> {
@@ -322,21 +348,21 @@ impl Messenger {
 
     /// Takes a message of another library. Returns whether it can be one.
     fn take_message(self: &Rc<Self>, event: Event, (kind, id, low): (u64, u32, u32), path: Path) -> bool {
-        let (source, peer) = (event.peer.node.0, self.peer(event.peer.node.0));
+        let source = event.peer.node.0;
         if event.peer.process != LIBRARY {
             return false;
         }
         if event.data & EAGER != 0 {
             let (tag, how) = (event.data & LARGEST_TAG, How::Eager(event.address));
             let whole = event.streaming || event.bytes == 0;
-            return whole && self.came(Came { source, tag, bytes: event.bytes, how }, &peer, path);
+            return whole && self.came(Came { source, tag, bytes: event.bytes, how }, path);
         }
         match kind {
             RTS if event.bytes == 0 => {
                 let (high, bytes) = (event.address >> 32, event.address & u64::from(u32::MAX));
                 let tag = high << 32 | u64::from(low);
                 let good = check_tag(tag).is_ok() && (1..=self.card.spec.limits.message).contains(&bytes);
-                good && self.came(Came { source, tag, bytes, how: How::Long(id) }, &peer, path)
+                good && self.came(Came { source, tag, bytes, how: How::Long(id) }, path)
             }
             CTS if event.bytes == 0 => match self.announced.borrow().get(&id) {
                 Some(announced) if announced.allows(source, event.address, low.into()) => {
@@ -355,7 +381,8 @@ impl Messenger {
                 }
                 whole
             }
-            CREDIT if event.bytes == 0 => {
+            CREDIT if event.bytes == 0 && id < self.pairs.get().count() => {
+                let peer = self.peer(source, id);
                 let credits = u64::from(low).min(peer.out.get());
                 peer.out.set(peer.out.get() - credits);
                 peer.credited.replace(Some(path));
@@ -367,8 +394,9 @@ impl Messenger {
     }
 
     /// A message, or its RTS, has come.
-    fn came(self: &Rc<Self>, came: Came, peer: &Peer, path: Path) -> bool {
-        if peer.held.get() >= self.window {
+    fn came(self: &Rc<Self>, came: Came, path: Path) -> bool {
+        let peer = self.peer_of(came.source, came.tag);
+        if peer.held.get() >= self.window.get() {
             return false;
         }
         peer.held.set(peer.held.get() + 1);

@@ -96,7 +96,7 @@ impl Messenger {
         if arrival.bytes > 0 {
             self.process.post_streaming(buffer, self.card.spec.messages.eager, path).await?;
         }
-        self.taken(arrival.source, path).await
+        self.taken(arrival, path).await
     }
 
     /// Copies a message out of its streaming buffer.
@@ -145,17 +145,17 @@ impl Messenger {
         let coming = Coming { receiving: receiving.clone(), arrival, length, _lease: lease };
         self.coming.borrow_mut().insert((arrival.source, id), coming);
         self.put(arrival.source, 0, address, 0, data(CTS, id, length as u32), path).await?;
-        self.taken(arrival.source, path).await
+        self.taken(arrival, path).await
     }
 
-    /// A receive has taken a message of a host, whose credit goes back with others.
-    async fn taken(&self, source: u32, path: &mut Path) -> Result<(), CardError> {
-        let peer = self.peer(source);
+    /// A receive has taken a message, whose credit goes back with others.
+    async fn taken(&self, arrival: Arrival, path: &mut Path) -> Result<(), CardError> {
+        let peer = self.peer_of(arrival.source, arrival.tag);
         peer.held.set(peer.held.get() - 1);
         peer.owed.set(peer.owed.get() + 1);
-        if peer.owed.get() >= self.window.div_ceil(2) {
+        if peer.owed.get() >= self.window.get().div_ceil(2) {
             let credits = peer.owed.replace(0);
-            self.put(source, 0, 0, 0, data(CREDIT, 0, credits as u32), path).await?;
+            self.put(peer.rank, 0, 0, 0, data(CREDIT, peer.pair, credits as u32), path).await?;
         }
         Ok(())
     }

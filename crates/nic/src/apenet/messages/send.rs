@@ -21,7 +21,7 @@ impl Messenger {
             return Err(ApenetError::Message { bytes: message.bytes, limit }.into());
         }
         self.card.dma.check(message.address, message.bytes)?;
-        let peer = self.peer(message.to);
+        let peer = self.peer_of(message.to, message.tag);
         let text = move || format!("rank {} to take one of the messages to it", message.to);
         let failed = self.changed.wait_until(|| self.failed.borrow().is_some());
         match describe(text, race(peer.credits.acquire(1), failed)).await {

@@ -2,7 +2,6 @@
 
 use crate::apenet::Card;
 use crate::apenet::error::Refusal;
-use crate::apenet::translation::Registered;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The unused streaming buffers of a process, none of which overlap.
@@ -42,10 +41,10 @@ impl Unused {
         }
     }
 
-    /// Forgets those that begin in a range.
-    fn forget(&mut self, range: &std::ops::Range<u64>) {
-        self.order.retain(|address| !range.contains(address));
-        self.lengths.retain(|address, _| !range.contains(address));
+    /// Keeps those, by address and length, for which this holds.
+    fn keep(&mut self, holds: impl Fn(u64, u64) -> bool) {
+        self.lengths.retain(|&address, bytes| holds(address, *bytes));
+        self.order.retain(|address| self.lengths.contains_key(address));
     }
 }
 
@@ -79,10 +78,10 @@ impl Card {
         Some(())
     }
 
-    /// Forgets the unused streaming buffers of a region that is being deregistered.
-    pub(in crate::apenet) fn forget_streaming(&self, process: u32, region: &Registered) {
+    /// Forgets the unused streaming buffers that are in no region any more, where one is being deregistered.
+    pub(in crate::apenet) fn forget_streaming(&self, process: u32) {
         if let Some(unused) = self.receive.streaming.borrow_mut().get_mut(&process) {
-            unused.forget(&(region.address..region.address + region.bytes));
+            unused.keep(|address, bytes| self.translation.regions.hold(process, address, bytes).is_ok());
         }
     }
 

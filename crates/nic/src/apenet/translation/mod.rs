@@ -13,7 +13,7 @@ mod regions;
 mod registration;
 mod tlb;
 
-pub(in crate::apenet) use regions::{Hold, Registered};
+pub(in crate::apenet) use regions::Hold;
 
 use crate::apenet::error::Refusal;
 use crate::apenet::{ApenetSpec, Card, stages};

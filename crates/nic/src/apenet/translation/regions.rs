@@ -1,7 +1,7 @@
 //! Registered memory: the table of the embedded processor. Without time.
 //!
-//! A region belongs to one process, and regions of a process do not overlap. A transfer holds the region that its bytes
-//! are in, so that a deregistration can wait for it; no transfer begins in a region that is being deregistered.
+//! A region belongs to one process, and may overlap others of it. A transfer holds the region that its bytes are in, so
+//! that a deregistration can wait for it; no transfer begins in a region that is being deregistered.
 
 use crate::apenet::error::{ApenetError, Refusal};
 use nicety_kernel::{Signal, Sim};
@@ -63,8 +63,8 @@ pub(in crate::apenet) struct Regions {
     page_limit: u64,
     pages: Cell<u64>,
     next: Cell<u64>,
-    /// Their numbers by process and address.
-    order: RefCell<BTreeMap<(u32, u64), u64>>,
+    /// By process, address and number.
+    order: RefCell<BTreeMap<(u32, u64, u64), Rc<Registered>>>,
     regions: RefCell<BTreeMap<u64, Rc<Registered>>>,
 }
 
@@ -88,13 +88,13 @@ impl Regions {
 
     /// Whether a process has a region.
     pub(in crate::apenet) fn has_any(&self, process: u32) -> bool {
-        self.order.borrow().range((process, 0)..=(process, u64::MAX)).next().is_some()
+        self.order.borrow().range((process, 0, 0)..=(process, u64::MAX, u64::MAX)).next().is_some()
     }
 
     /// Enters a region, which is not open yet. Its number is never used again.
     ///
     /// # Errors
-    /// When it is empty, overlaps another one of the process, or there is no room.
+    /// When it is empty, or there is no room.
     pub(in crate::apenet) fn enter(
         &self,
         process: u32,
@@ -104,9 +104,6 @@ impl Regions {
     ) -> Result<u64, ApenetError> {
         if bytes == 0 {
             return Err(ApenetError::Empty);
-        }
-        if let Some(other) = self.touching(process, address, bytes) {
-            return Err(ApenetError::Overlap { address, bytes, region: other.address, len: other.bytes });
         }
         let region = Registered {
             process,
@@ -128,8 +125,9 @@ impl Regions {
         }
         self.pages.set(self.pages.get() + pages);
         let number = self.next.replace(self.next.get() + 1);
-        self.order.borrow_mut().insert((process, address), number);
-        self.regions.borrow_mut().insert(number, Rc::new(region));
+        let region = Rc::new(region);
+        self.order.borrow_mut().insert((process, address, number), region.clone());
+        self.regions.borrow_mut().insert(number, region);
         Ok(number)
     }
 
@@ -151,28 +149,10 @@ impl Regions {
     /// Waits for the transfers of a region that is being deregistered, and removes it.
     pub(in crate::apenet) async fn remove(&self, number: u64, region: &Rc<Registered>) {
         region.released.wait_until(|| region.users.get() == 0).await;
-        self.order.borrow_mut().remove(&(region.process, region.address));
+        self.order.borrow_mut().remove(&(region.process, region.address, number));
         if self.regions.borrow_mut().remove(&number).is_some() {
             self.pages.set(self.pages.get() - region.pages());
         }
-    }
-
-    /// The last region of the process that begins at or before an address.
-    fn before(&self, process: u32, address: u64) -> Option<Rc<Registered>> {
-        let order = self.order.borrow();
-        let (_, number) = order.range((process, 0)..=(process, address)).next_back()?;
-        self.regions.borrow().get(number).cloned()
-    }
-
-    /// A region of the process with any of these bytes.
-    fn touching(&self, process: u32, address: u64, bytes: u64) -> Option<Rc<Registered>> {
-        let last = address.saturating_add(bytes - 1);
-        self.before(process, last).filter(|region| region.address + region.bytes > address)
-    }
-
-    fn holder(&self, process: u32, address: u64, bytes: u64) -> Option<Rc<Registered>> {
-        let end = address.checked_add(bytes)?;
-        self.before(process, address).filter(|region| region.address + region.bytes >= end)
     }
 
     /// Begins a transfer of bytes, at least one, that lie in one region of the process.
@@ -180,14 +160,15 @@ impl Regions {
     /// # Errors
     /// When there is no such region.
     pub(in crate::apenet) fn hold(&self, process: u32, address: u64, bytes: u64) -> Result<Hold, Refusal> {
-        match self.holder(process, address, bytes).filter(|region| region.ready.get() && !region.ending.get())
-        {
-            Some(region) => {
-                region.users.set(region.users.get() + 1);
-                Ok(Hold(region))
-            }
-            None => Err(self.reason(process, address, bytes)),
-        }
+        let end = address.checked_add(bytes).ok_or_else(|| self.reason(process, address, bytes))?;
+        let order = self.order.borrow();
+        let before =
+            order.range((process, 0, 0)..=(process, address, u64::MAX)).rev().map(|(_, region)| region);
+        let is_open = |region: &&Rc<Registered>| region.ready.get() && !region.ending.get();
+        let holder = before.filter(is_open).find(|region| region.address + region.bytes >= end);
+        let region = holder.ok_or_else(|| self.reason(process, address, bytes))?;
+        region.users.set(region.users.get() + 1);
+        Ok(Hold(region.clone()))
     }
 
     fn reason(&self, process: u32, address: u64, bytes: u64) -> Refusal {

@@ -81,7 +81,7 @@ impl Card {
     ) -> Result<(), ApenetError> {
         let Region { number, process, .. } = region;
         let registered = self.translation.regions.end(process, number)?;
-        self.forget_streaming(process, &registered);
+        self.forget_streaming(process);
         let (card, pages) = (self.clone(), registered.pages());
         // Cannot be undone: it runs to its end by itself, even if the program stops waiting for it.
         let done = nicety_kernel::Signal::new(&self.sim);

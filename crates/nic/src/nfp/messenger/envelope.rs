@@ -46,7 +46,7 @@ pub(super) struct Envelope {
     pub(super) bytes: u32,
     /// The sender's number of the message; in [`Kind::Credit`], the total taken.
     pub(super) id: u32,
-    /// A lane.
+    /// A lane; in [`Kind::Credit`], the pair of processes.
     pub(super) lane: u32,
     pub(super) inside: [u8; INLINE as usize],
 }

@@ -1,6 +1,7 @@
 //! Matching of envelopes and receives. Envelopes from other hosts are validated; invalid ones are refused and
 //! counted.
 
+use crate::messages::Pairs;
 use crate::nfp::messenger::envelope::{Envelope, Kind};
 use crate::nfp::messenger::progress::Receive;
 use crate::parts::{Matching, Seen};
@@ -8,7 +9,7 @@ use nicety_types::Path;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Envelopes to one host that no receive has taken: its credits.
+/// Envelopes to one host, of a pair of processes, that no receive has taken: its credits.
 pub const WINDOW: u64 = 16;
 
 /// Number of message numbers remembered, to detect duplicates.
@@ -51,6 +52,8 @@ pub(super) enum Came {
 /// The matching state of a host.
 pub(super) struct Mail {
     own: u32,
+    pairs: Pairs,
+    /// By rank and pair.
     peers: Vec<Peer>,
     /// Receives without a message, and messages that no receive has taken.
     matching: Matching<Rc<Receive>, (Envelope, Path)>,
@@ -59,10 +62,11 @@ pub(super) struct Mail {
 }
 
 impl Mail {
-    pub(super) fn new(own: u32, ranks: u32) -> Mail {
+    pub(super) fn new(own: u32, ranks: u32, pairs: Pairs) -> Mail {
         Mail {
             own,
-            peers: (0..ranks).map(|_| Peer::default()).collect(),
+            pairs,
+            peers: (0..ranks * pairs.count()).map(|_| Peer::default()).collect(),
             matching: Matching::default(),
             awaited: BTreeMap::new(),
         }
@@ -71,9 +75,16 @@ impl Mail {
     /// An envelope from the network; one that claims to be from this host is refused.
     pub(super) fn arrived(&mut self, envelope: Envelope, path: Path) -> Came {
         let Envelope { rank, id, .. } = envelope;
-        let Some(peer) = self.peers.get_mut(rank as usize).filter(|_| rank != self.own) else {
-            return Came::Refused;
+        let pair = match envelope.kind {
+            Kind::Eager | Kind::Rts => self.pairs.of(envelope.tag),
+            Kind::Cts => 0,
+            Kind::Credit => envelope.lane,
         };
+        if rank == self.own || pair >= self.pairs.count() {
+            return Came::Refused;
+        }
+        let place = self.place(rank, pair);
+        let Some(peer) = self.peers.get_mut(place) else { return Came::Refused };
         match envelope.kind {
             Kind::Eager | Kind::Rts => {
                 let full = u64::from(peer.come.wrapping_sub(peer.told)) >= WINDOW;
@@ -140,10 +151,16 @@ impl Mail {
         self.matching.withdraw(|posted| Rc::ptr_eq(posted, receive)).is_some()
     }
 
+    /// Where a pair of a rank is among the peers.
+    const fn place(&self, rank: u32, pair: u32) -> usize {
+        rank as usize * self.pairs.count() as usize + pair as usize
+    }
+
     /// A receive has taken a message of a rank. Returns the total to report to the rank, once half of its window has
     /// been taken since the last report.
-    pub(super) fn took(&mut self, rank: u32) -> Option<u32> {
-        let peer = &mut self.peers[rank as usize];
+    pub(super) fn took(&mut self, rank: u32, pair: u32) -> Option<u32> {
+        let place = self.place(rank, pair);
+        let peer = &mut self.peers[place];
         peer.taken = peer.taken.wrapping_add(1);
         if u64::from(peer.taken.wrapping_sub(peer.told)) < WINDOW / 2 {
             return None;
@@ -153,14 +170,16 @@ impl Mail {
     }
 
     /// Counts a message about to be handed to the card.
-    pub(super) fn sends(&mut self, rank: u32) {
-        let sent = &mut self.peers[rank as usize].sent;
+    pub(super) fn sends(&mut self, rank: u32, pair: u32) {
+        let place = self.place(rank, pair);
+        let sent = &mut self.peers[place].sent;
         *sent = sent.wrapping_add(1);
     }
 
     /// Takes back the last count: the message was not handed over.
-    pub(super) fn unsends(&mut self, rank: u32) {
-        let sent = &mut self.peers[rank as usize].sent;
+    pub(super) fn unsends(&mut self, rank: u32, pair: u32) {
+        let place = self.place(rank, pair);
+        let sent = &mut self.peers[place].sent;
         *sent = sent.wrapping_sub(1);
     }
 
@@ -200,7 +219,7 @@ mod tests {
 
     #[test]
     fn envelopes_out_of_turn_are_refused() {
-        let mut mail = Mail::new(0, 3);
+        let mut mail = Mail::new(0, 3, Pairs::ONE);
         for rank in [0, 3, u32::MAX] {
             assert_eq!(mail.arrived(envelope(Kind::Eager, rank, 1), PATH), Came::Refused, "{rank}");
         }
@@ -220,7 +239,7 @@ mod tests {
         assert_eq!(mail.arrived(envelope(Kind::Cts, 1, 7), PATH), Came::Refused);
         // More taken than sent, and a repeated total.
         assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 1), PATH), Came::Refused);
-        (0..5).for_each(|_| mail.sends(1));
+        (0..5).for_each(|_| mail.sends(1, 0));
         assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 6), PATH), Came::Refused);
         assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 3), PATH), Came::Room(3));
         assert_eq!(mail.arrived(envelope(Kind::Credit, 1, 3), PATH), Came::Refused);
@@ -230,7 +249,7 @@ mod tests {
 
     #[test]
     fn envelopes_beyond_the_window_are_refused() {
-        let mut mail = Mail::new(0, 2);
+        let mut mail = Mail::new(0, 2, Pairs::ONE);
         for id in 0..100 {
             let expected = if u64::from(id) < WINDOW { Came::Message } else { Came::Refused };
             assert_eq!(mail.arrived(envelope(Kind::Rts, 1, id), PATH), expected);
@@ -238,7 +257,7 @@ mod tests {
         for _ in 0..WINDOW / 2 {
             mail.post(&receive());
         }
-        let told: Vec<_> = (0..WINDOW / 2).filter_map(|_| mail.took(1)).collect();
+        let told: Vec<_> = (0..WINDOW / 2).filter_map(|_| mail.took(1, 0)).collect();
         assert_eq!(told, [WINDOW as u32 / 2]);
         assert_eq!(mail.arrived(envelope(Kind::Rts, 1, 200), PATH), Came::Message);
         assert_eq!(mail.arrived(envelope(Kind::Rts, 1, 200), PATH), Came::Refused, "it comes twice");
@@ -250,17 +269,17 @@ mod tests {
         fn nothing_that_comes_is_believed_too_far(
             envelopes in prop::collection::vec((0..5u32, 1..5u32, 0..40u32, any::<bool>()), 0..400)
         ) {
-            let mut mail = Mail::new(0, 3);
+            let mut mail = Mail::new(0, 3, Pairs::ONE);
             let (mut sent, mut room) = ([0u64; 3], [0u64; 3]);
             for (rank, kind, id, act) in envelopes {
                 let kind = [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit][kind as usize - 1];
-                match mail.arrived(Envelope { lane: NO_LANE, ..envelope(kind, rank, id) }, PATH) {
+                match mail.arrived(Envelope { lane: if kind == Kind::Credit { 0 } else { NO_LANE }, ..envelope(kind, rank, id) }, PATH) {
                     Came::Room(more) => room[rank as usize] += more,
                     Came::Refused => {}
                     _ => prop_assert!(rank == 1 || rank == 2),
                 }
                 if act {
-                    mail.sends(1);
+                    mail.sends(1, 0);
                     sent[1] += 1;
                     mail.await_answer(id, 1);
                 }

@@ -25,7 +25,8 @@
 //! A message to the host itself does not use the card (`here.rs`). So a host without others has a messenger too.
 //!
 //! # Bounds
-//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken; past that `send` waits.
+//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken, of each pair of their processes where those share
+//! the library; past that `send` waits.
 //! Bytes move only after a receive has been posted. So a host that does not receive stalls only its own senders, and
 //! its card always has room.
 //!
@@ -49,8 +50,11 @@ pub use error::{Arrival, MessageError};
 pub use mail::WINDOW;
 pub use progress::Posted;
 
+use crate::messages::Pairs;
+use crate::nfp::ProgramError;
 use crate::nfp::card::{Card, ChannelError, Device};
 use crate::parts::Early;
+use crate::text::HeldUp;
 use here::Here;
 use mail::Mail;
 use network::Network;
@@ -81,7 +85,10 @@ pub struct Messenger {
     device: Device,
     /// The channels to other hosts; none if there are none.
     network: Option<Network>,
-    windows: Vec<Credits>,
+    ranks: u32,
+    pairs: Cell<Pairs>,
+    /// By rank and pair.
+    windows: RefCell<Vec<Credits>>,
     mail: RefCell<Mail>,
     pub(in crate::nfp) early: Early,
     /// Messages to this host itself are handed over in the order in which they are sent, whether they are copied before or not.
@@ -95,10 +102,35 @@ pub struct Messenger {
 }
 
 impl Messenger {
-    /// Sends that wait until their receivers have taken others: the receiver, and their number.
-    pub fn held_up(&self) -> Vec<(u32, u64)> {
-        let waiting = |(rank, window): (u32, &Credits)| (rank, window.waiting() as u64);
-        (0..).zip(&self.windows).map(waiting).filter(|(_, sends)| *sends > 0).collect()
+    /// Sends that wait until their receivers have taken others.
+    pub(in crate::nfp) fn held_up(&self) -> Vec<HeldUp> {
+        let pairs = self.pairs.get();
+        let waiting = |(place, window): (u32, &Credits)| {
+            let (to, pair) = (place / pairs.count(), place % pairs.count());
+            let pair = (pairs != Pairs::ONE).then_some(pair);
+            HeldUp { to, pair, sends: window.waiting() as u64, window: WINDOW }
+        };
+        (0..).zip(&*self.windows.borrow()).map(waiting).filter(|held_up| held_up.sends > 0).collect()
+    }
+
+    /// Has as much room for each pair of processes as for a host otherwise. Before the first message.
+    ///
+    /// # Errors
+    /// When the card has no memory for so many.
+    pub(in crate::nfp) fn have_pairs(&self, pairs: Pairs) -> Result<(), ProgramError> {
+        if self.pairs.replace(pairs) != pairs {
+            if let Some(network) = &self.network {
+                network.have_room(self.device.card(), self.ranks * pairs.count())?;
+            }
+            self.windows.replace(windows(&self.sim, self.ranks * pairs.count()));
+            self.mail.replace(Mail::new(self.own, self.ranks, pairs));
+        }
+        Ok(())
+    }
+
+    /// The room for a message at its receiver.
+    fn window(&self, rank: u32, pair: u32) -> Credits {
+        self.windows.borrow()[(rank * self.pairs.get().count() + pair) as usize].clone()
     }
 
     /// A messenger among `ranks` hosts, without a network to the others.
@@ -113,8 +145,10 @@ impl Messenger {
             own,
             device: card.open().patient(),
             network,
-            windows: (0..ranks).map(|_| Credits::new(sim, WINDOW)).collect(),
-            mail: RefCell::new(Mail::new(own, ranks)),
+            ranks,
+            pairs: Cell::new(Pairs::ONE),
+            windows: RefCell::new(windows(sim, ranks)),
+            mail: RefCell::new(Mail::new(own, ranks, Pairs::ONE)),
             early: Early::new(sim),
             turn_here: Pool::new(sim, 1),
             here: RefCell::default(),
@@ -130,8 +164,12 @@ impl Messenger {
     }
 }
 
+fn windows(sim: &Sim, count: u32) -> Vec<Credits> {
+    (0..count).map(|_| Credits::new(sim, WINDOW)).collect()
+}
+
 impl fmt::Debug for Messenger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Messenger({} ranks)", self.windows.len())
+        write!(f, "Messenger({} ranks)", self.ranks)
     }
 }

@@ -6,10 +6,10 @@ use crate::nfp::messenger::envelope::LANES;
 use crate::nfp::messenger::error::MessageError;
 use crate::nfp::messenger::lanes::{CHUNK, Lanes};
 use crate::nfp::messenger::mail::WINDOW;
-use crate::nfp::{Memory, Program, ProgramError};
+use crate::nfp::{Memory, NfpSpec, Program, ProgramError};
 use nicety_channels::Channel;
 use nicety_kernel::{Server, Sim};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -39,9 +39,31 @@ struct Plan {
     entries: u32,
 }
 
+impl Plan {
+    /// With room for the envelopes of so many hosts, or pairs of their processes.
+    fn new(program: Rc<Program>, spec: &NfpSpec, peers: u32) -> Result<Plan, ProgramError> {
+        let size = spec.memory(MemoryKind::Emem).size;
+        let entries = (u64::from(ENTRIES) * u64::from(peers)).next_power_of_two();
+        let needed =
+            u64::from(2 * LANES as u32 * SLOTS * (CHUNK + TOLD) + SHARED) + entries * u64::from(ENTRY);
+        if needed > u64::from(size) {
+            let (what, key) = ("bytes of EMEM", "memory.emem.size");
+            return Err(ProgramError::Room { what, key, needed, there: size.into() });
+        }
+        let offset = (size - needed as u32) / 64 * 64;
+        Ok(Plan {
+            program,
+            first: microengines(spec.cores).start,
+            memory: map::EMEM + offset,
+            shared: u64::from(offset) + needed - u64::from(SHARED),
+            entries: entries as u32,
+        })
+    }
+}
+
 /// The channels to the card's processes.
 pub(super) struct Network {
-    plan: Plan,
+    plan: RefCell<Plan>,
     started: Cell<bool>,
     pub(super) out: Channel,
     pub(super) come: Channel,
@@ -55,15 +77,10 @@ impl Network {
     pub(super) fn prepare(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Network, ProgramError> {
         let spec = card.spec();
         let program = Program::load(PROGRAM, spec)?;
-        let cores = microengines(spec.cores);
-        let entries = (ENTRIES * ranks).next_power_of_two();
-        let bytes = 2 * LANES as u32 * SLOTS * (CHUNK + TOLD) + entries * ENTRY + SHARED;
-        let size = spec.memory(MemoryKind::Emem).size;
         let channels = 2 + 2 * LANES as u64;
         for (what, key, needed, there) in [
             ("microengines", "hpu.cores", MICROENGINES as u64, spec.cores as u64),
             ("contexts of a microengine", "hpu.contexts", LANES as u64, spec.contexts as u64),
-            ("bytes of EMEM", "memory.emem.size", bytes.into(), size.into()),
             ("channels", "limits.channels", channels, spec.channels.channels.into()),
             ("targets", "limits.targets", channels, spec.channels.targets.into()),
             // One for each channel, so that none waits for another message's thread.
@@ -79,14 +96,7 @@ impl Network {
                 program.image().require(name).map_err(ProgramError::Image)?;
             }
         }
-        let offset = (size - bytes) / 64 * 64;
-        let plan = Plan {
-            program,
-            first: cores.start,
-            memory: map::EMEM + offset,
-            shared: u64::from(offset + bytes - SHARED),
-            entries,
-        };
+        let plan = Plan::new(program, spec, ranks)?;
         let connect = |offset: u32| {
             let channel = card.connect(TARGETS + offset);
             let channel = channel.unwrap_or_else(|error| panic!("before all other channels: {error}"));
@@ -96,7 +106,7 @@ impl Network {
         let (out, come) = (connect(0), connect(1));
         let lanes = |first: u32| Lanes::new(sim, (first..first + LANES as u32).map(connect).collect());
         Ok(Network {
-            plan,
+            plan: RefCell::new(plan),
             started: Cell::new(false),
             out,
             come,
@@ -104,6 +114,13 @@ impl Network {
             sending: lanes(2),
             handing: lanes(2 + LANES as u32),
         })
+    }
+
+    /// Has room for the envelopes of so many peers, before its processes run.
+    pub(super) fn have_room(&self, card: &Card, peers: u32) -> Result<(), ProgramError> {
+        let program = self.plan.borrow().program.clone();
+        self.plan.replace(Plan::new(program, card.spec(), peers)?);
+        Ok(())
     }
 
     /// Whether its processes run.
@@ -116,7 +133,7 @@ impl Network {
     /// # Errors
     /// When another process runs on their microengines.
     pub(super) fn start(&self, card: &Card) -> Result<(), MessageError> {
-        let (plan, nfp) = (&self.plan, card.processor());
+        let (plan, nfp) = (&*self.plan.borrow(), card.processor());
         let (first, last) = (plan.first, plan.first + MICROENGINES - 1);
         if let Some(number) = (first..=last).find(|&core| nfp.is_live(core)) {
             return Err(MessageError::Microengine { number, first, last });
@@ -138,7 +155,7 @@ impl Network {
     /// Invalid frames that its processes dropped.
     pub(super) fn refused(&self, card: &Card) -> u64 {
         match self.is_started() {
-            true => emem(card).peek_u32(self.plan.shared).expect("its memory is in EMEM").into(),
+            true => emem(card).peek_u32(self.plan.borrow().shared).expect("its memory is in EMEM").into(),
             false => 0,
         }
     }

@@ -39,7 +39,7 @@ impl Messenger {
             messenger.changed.notify_all();
             if envelope.kind == Kind::Eager {
                 // After the sends of the program at this instant.
-                messenger.give_back(envelope.rank, &path);
+                messenger.give_back(&envelope, &path);
             }
         });
         Ok(Posted(receive))
@@ -103,7 +103,7 @@ impl Messenger {
 
     /// Checks that there is such a rank, and has the processes run where messages of others are awaited.
     fn check_source(self: &Rc<Messenger>, source: Option<u32>) -> Result<(), MessageError> {
-        let ranks = self.windows.len() as u32;
+        let ranks = self.ranks;
         if let Some(rank) = source.filter(|&rank| rank >= ranks) {
             return Err(MessageError::Rank { rank, ranks });
         }
@@ -128,7 +128,7 @@ impl Messenger {
         let (begun, mut own) = (path.clone(), since);
         own.advance(stages::RECEIVER, begun.at());
         if envelope.kind == Kind::Rts {
-            self.give_back(envelope.rank, path);
+            self.give_back(&envelope, path);
         }
         let result = match envelope.rank == self.own {
             true => self.take_here(receive, &envelope, path, (address, room)).await,
@@ -198,12 +198,13 @@ impl Messenger {
     }
 
     /// A receive has taken an envelope: this frees a credit of its sender, reported when half of the window is free.
-    fn give_back(self: &Rc<Messenger>, rank: u32, path: &Path) {
+    fn give_back(self: &Rc<Messenger>, envelope: &Envelope, path: &Path) {
+        let (rank, pair) = (envelope.rank, self.pairs.get().of(envelope.tag));
         if rank == self.own {
-            return self.windows[rank as usize].release(1);
+            return self.window(rank, pair).release(1);
         }
-        let Some(id) = self.mail.borrow_mut().took(rank) else { return };
-        let envelope = Envelope { id, ..Envelope::new(rank, Kind::Credit) };
+        let Some(id) = self.mail.borrow_mut().took(rank, pair) else { return };
+        let envelope = Envelope { id, lane: pair, ..Envelope::new(rank, Kind::Credit) };
         let (messenger, mut path) = (self.clone(), path.clone());
         self.sim.spawn(async move {
             if let Err(MessageError::Channel(error)) = messenger.hand_out(&mut path, &envelope).await {

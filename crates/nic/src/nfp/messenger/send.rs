@@ -38,7 +38,7 @@ impl Messenger {
         bytes: u64,
     ) -> Result<(), MessageError> {
         let card = self.device.card();
-        let (ranks, limit) = (self.windows.len() as u32, card.spec().channels.message);
+        let (ranks, limit) = (self.ranks, card.spec().channels.message);
         if to >= ranks {
             return Err(MessageError::Rank { rank: to, ranks });
         }
@@ -51,11 +51,10 @@ impl Messenger {
         }
         let message = card.next_message();
         card.recorder().sent(message, NodeId(to), bytes, "send", Starter::Host, path);
-        let window = describe(
-            move || format!("rank {to} to receive one of the {WINDOW} messages that wait for it there"),
-            self.windows[to as usize].acquire(1),
-        );
-        let window = window.await;
+        let room = self.window(to, self.pairs.get().of(tag));
+        let what =
+            move || format!("rank {to} to receive one of the {WINDOW} messages that wait for it there");
+        let window = describe(what, room.acquire(1)).await;
         path.advance(stages::RECEIVER, self.sim.now());
         let kind = if bytes <= INLINE { Kind::Eager } else { Kind::Rts };
         let id = message.sequence as u32;
@@ -96,15 +95,16 @@ impl Messenger {
         path: &mut Path,
     ) -> Result<(), MessageError> {
         let Leaving { envelope, address, window, turn } = leaving;
-        let Envelope { rank, id, bytes, kind, .. } = envelope;
-        self.mail.borrow_mut().sends(rank);
+        let Envelope { rank, id, bytes, kind, tag, .. } = envelope;
+        let pair = self.pairs.get().of(tag);
+        self.mail.borrow_mut().sends(rank, pair);
         if kind == Kind::Rts {
             self.mail.borrow_mut().await_answer(id, rank);
         }
         if let Err(error) = self.hand_out_in(turn, path, &envelope).await {
             // It has not left; dropping its permit returns the credit.
             let mut mail = self.mail.borrow_mut();
-            mail.unsends(rank);
+            mail.unsends(rank, pair);
             mail.answer(id);
             return Err(error);
         }

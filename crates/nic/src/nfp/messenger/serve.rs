@@ -90,7 +90,7 @@ impl Messenger {
                 }
                 (_, Some(Came::Answer)) => {}
                 (Some(envelope), Some(Came::Room(more))) => {
-                    self.windows[envelope.rank as usize].release(more);
+                    self.window(envelope.rank, envelope.lane).release(more);
                 }
                 _ => self.refused.set(self.refused.get() + 1),
             }
