@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,6 +143,11 @@ EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
     }
     errno = clock_nanosleep(CLOCK_MONOTONIC, 0, span, left);
     return errno ? -1 : 0;
+}
+
+EXPORT int thrd_sleep(const struct timespec *span, struct timespec *left) {
+    int error = clock_nanosleep(CLOCK_REALTIME, 0, span, left);
+    return error == 0 ? 0 : error == EINTR ? -1 : -2;
 }
 
 EXPORT int usleep(useconds_t span) {
@@ -286,22 +293,45 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
 }
 
 static int look_at_events(const struct look *look, const struct timespec *limit) {
-    REAL(epoll_wait);
+    REAL(epoll_pwait);
     /* What is shorter than its unit is looked for once. */
-    return real(look->file, look->events, (int)look->count, (int)(limit->tv_nsec / 1000000));
+    return real(look->file, look->events, (int)look->count, (int)(limit->tv_nsec / 1000000), look->mask);
+}
+
+static int events_for(int file, struct epoll_event *events, int most, const struct timespec *limit,
+                      const sigset_t *mask) {
+    REAL(epoll_pwait);
+    int found = real(file, events, most, 0, mask);
+    if (found || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
+        return found;
+    if (most > 0 && waits_in_parts((nfds_t)most, limit))
+        return wait_in_parts(&(struct look){.look = look_at_events,
+                                            .events = events,
+                                            .file = file,
+                                            .count = (nfds_t)most,
+                                            .mask = mask},
+                             span_ps(limit));
+    uint64_t ps = limit ? span_ps(limit) : 0, ms = ps / (1000000 * PS_PER_NS) + !!(ps % (1000000 * PS_PER_NS));
+    WAITED(real(file, events, most, limit ? (int)(ms < INT_MAX ? ms : INT_MAX) : -1, mask), ps);
+}
+
+EXPORT int epoll_pwait(int file, struct epoll_event *events, int most, int ms, const sigset_t *mask) {
+    struct timespec limit = spec(ms > 0 ? (uint64_t)ms * 1000000 : 0);
+    return events_for(file, events, most, ms < 0 ? NULL : &limit, mask);
 }
 
 EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
-    REAL(epoll_wait);
-    int found = real(file, events, most, 0);
-    if (found || ms == 0)
-        return found;
-    struct timespec limit = spec(ms > 0 ? (uint64_t)ms * 1000000 : 0);
-    if (most > 0 && waits_in_parts((nfds_t)most, ms > 0 ? &limit : NULL))
-        return wait_in_parts(
-            &(struct look){.look = look_at_events, .events = events, .file = file, .count = (nfds_t)most},
-            span_ps(&limit));
-    WAITED(real(file, events, most, ms), ms > 0 ? span_ps(&limit) : 0);
+    return epoll_pwait(file, events, most, ms, NULL);
+}
+
+/* C libraries from 2.35 on have it. */
+EXPORT int epoll_pwait2(int file, struct epoll_event *events, int most, const struct timespec *limit,
+                        const sigset_t *mask) {
+    if (limit && !is_valid(limit)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return events_for(file, events, most, limit, mask);
 }
 
 /* Whether a read of this file may have to wait. A launcher is spoken to by sockets and pipes. */

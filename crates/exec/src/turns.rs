@@ -390,11 +390,10 @@ impl Turns {
             return error;
         };
         let who = match missing.len() {
-            1 => format!("rank {first}"),
             all if all == self.pages.ranks() as usize => "no process of it".to_owned(),
-            several => format!("{several} ranks, the first of them rank {first},"),
+            1 => format!("not rank {first}"),
+            several => format!("not {several} ranks, the first of them rank {first},"),
         };
-        let who = if missing.len() as u32 == self.pages.ranks() { who } else { format!("not {who}") };
         // A program that fails before, or a launcher that refuses to start anything, says so itself.
         if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
             return Error::Input(format!(
