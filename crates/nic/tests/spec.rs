@@ -173,6 +173,11 @@ fn data_caches_that_cannot_be_are_refused() {
         ),
         (
             &all,
+            &["memory.cache.size=1000 B"],
+            &["memory.cache.size", "1000 bytes are no whole lines of 64 bytes", "\"1024 B\""],
+        ),
+        (
+            &all,
             &["memory.cache.size=12 KiB"],
             &["memory.cache.size", "192 sets of 1 lines of 64 bytes", "\"8192 B\" or \"16384 B\""],
         ),

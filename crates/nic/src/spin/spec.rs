@@ -1,6 +1,7 @@
 //! The spec of a Portals 4 card with packet handlers.
 
 mod banks;
+mod cache_shape;
 mod commands;
 mod data_cache;
 mod divisor;

@@ -1,6 +1,6 @@
 //! The data caches of the handler processors: `[memory.cache]`.
 
-use crate::spin::spec::divisor::divisor_near;
+use crate::spin::spec::cache_shape::shape;
 use nicety_hpu::{AccessKind, CacheShape, Coherence, CycleCosts, Writes};
 use nicety_spec::Section;
 
@@ -82,27 +82,14 @@ pub(super) fn read(s: &Section<'_>, costs: &CycleCosts, section: &str) -> Option
         // It has no default.
         return None;
     }
-    let shape = shape(s, bytes, ways, line)?;
+    let shape = indexed(s, bytes, ways, line)?;
     Some(DataCacheSpec { shape, of_core, load, store, writes, coherence, invalidate, transfer })
 }
 
-fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
-    if !line.is_power_of_two() {
-        let near = (line.next_power_of_two() / 2).max(4);
-        s.refuse("line", "a line is a power of two", &format!("write for example \"{near} B\""));
-        return None;
-    }
+/// A shape whose sets bits of the address choose.
+fn indexed(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
+    let shape = shape(s, bytes, ways, line)?;
     let set = u64::from(ways) * u64::from(line);
-    if !u64::from(bytes).is_multiple_of(set) {
-        let lines = u64::from(bytes / line).max(1);
-        s.refuse(
-            "ways",
-            &format!("{bytes} bytes do not divide into sets of {ways} lines of {line} bytes"),
-            &format!("write for example {}", divisor_near(lines, ways.into())),
-        );
-        return None;
-    }
-    let shape = CacheShape { bytes, ways, line };
     let sets = u64::from(shape.sets());
     if !sets.is_power_of_two() {
         let [below, above] = [sets.next_power_of_two() / 2, sets.next_power_of_two()].map(|sets| sets * set);

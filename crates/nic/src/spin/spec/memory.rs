@@ -1,6 +1,7 @@
 //! The memory system of the handler processors: where each piece of a handler's memory lies, and the timing there.
 
 use crate::spin::spec::banks::{self, Divided};
+use crate::spin::spec::cache_shape::shape;
 use crate::spin::spec::data_cache::{self, DataCacheSpec};
 use crate::spin::spec::divisor::divisor_near;
 use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
@@ -192,7 +193,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
         Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Ideal)
     });
     let cores = around.cores as u64;
-    let cluster =
+    let mut cluster =
         s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
     if cluster > cores || !cores.is_multiple_of(cluster) {
         s.refuse(
@@ -200,6 +201,8 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
             &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
             &format!("write for example {}", divisor_near(cores, cluster)),
         );
+        // What follows is no fault of its own.
+        cluster = cores;
     }
     let levels = Level::ALL.map(|level| match level {
         Level::Ideal => None,
@@ -242,21 +245,7 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
     let line = s.size_or("line", 4..=4096, "16 B", "bytes of a line") as u32;
     let of = s.choice_or("of", &["cluster", "core"], "cluster", "who has an instruction cache of its own");
     let fill = s.count("fill", 0..=100_000, "cycles of filling in a line, if it waits for nothing");
-    if !line.is_power_of_two() {
-        let near = (line.next_power_of_two() / 2).max(4);
-        s.refuse("line", "a line is a power of two", &format!("write for example \"{near} B\""));
-        return None;
-    }
-    let set = u64::from(ways) * u64::from(line);
-    if !u64::from(bytes).is_multiple_of(set) {
-        s.refuse(
-            "ways",
-            &format!("{bytes} bytes do not divide into sets of {ways} lines of {line} bytes"),
-            &format!("write for example {}", divisor_near(u64::from(bytes / line), ways.into())),
-        );
-        return None;
-    }
-    Some(InstructionCacheSpec { shape: CacheShape { bytes, ways, line }, of_core: of == "core", fill })
+    Some(InstructionCacheSpec { shape: shape(s, bytes, ways, line)?, of_core: of == "core", fill })
 }
 
 /// Documents the key `atomic`, which is read with a default of its own at the core.
