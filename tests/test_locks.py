@@ -140,6 +140,19 @@ def test_processors_limit_until_the_lock_does(tmp_path: Path) -> None:
     assert many["line_rate_fraction"] == pytest.approx(few["reachable_fraction"], rel=0.06)
 
 
+@pytest.mark.parametrize("kind", ["swap", "lr/sc", "CAS", "test and set", "yield", "stored ticket"])
+def test_a_lock_for_which_nobody_waits_has_a_load(tmp_path: Path, kind: str) -> None:
+    # One processor waits for nobody; many hold the lock for as long, and wait.
+    alone, many = check(tmp_path, kind, 1), check(tmp_path, kind, 24)
+    (lock,) = alone["locks"]
+    assert (lock["waits"], lock["handed_over_ns"]) == (0, 0)
+    assert lock["taken_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
+    assert alone["loads"]["lock"] == lock["load"] == pytest.approx(lock["held_ns"] / alone["packet_interval_ns"])
+    assert alone["limited_by"] == "handler processors"
+    held = many["locks"][0]["held_ns"] + many["locks"][0]["handed_over_ns"]
+    assert 0.6 * held < lock["held_ns"] < 1.05 * held
+
+
 def test_a_lock_that_does_not_limit(tmp_path: Path) -> None:
     row = check(tmp_path, "swap", 8, work=4, beside=100, size=4096)
     assert row["limited_by"] is None

@@ -71,7 +71,7 @@ pub(super) struct Load {
     pub(super) port: Option<f64>,
     /// Packets that the card sent over the whole run.
     pub(super) sent: u64,
-    /// Words that its handlers have waited for over the whole run.
+    /// Words that its handlers have held one at a time over the whole run.
     pub(super) words: Vec<WaitedWord>,
     /// Whether the program has a payload handler.
     pub(super) payload_handler: bool,

@@ -127,7 +127,7 @@ impl Loads {
     }
 }
 
-/// A word of memory that handlers have waited for, over the whole run.
+/// A word of memory that handlers hold one at a time, as a lock, over the whole run: they have waited for it, or not met.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Lock")]
 pub struct LockRow {
@@ -137,9 +137,9 @@ pub struct LockRow {
     pub taken_at: String,
     /// The source line that releases it, if it is another one.
     pub given_back_at: Option<String>,
-    /// The source line that waits for it.
+    /// The source line that waits for it, or would.
     pub waited_at: String,
-    /// Number of waits.
+    /// Number of waits; 0 where handlers did not meet.
     pub waits: u64,
     /// Time that a packet holds it.
     pub held_ns: f64,

@@ -10,9 +10,12 @@
 //!   *held*. Any other place *releases* it, and while a handler waits, the interval until the next change is the
 //!   *hand-over*.
 //!
+//! A word that nobody waits for may be a lock all the same (`alone.rs`).
+//!
 //! A word is held by one handler at a time, so it bounds the rate of all handlers together, with any number of
 //! processors: to one packet in the time for which a packet holds it.
 
+use crate::spin::handlers::alone::{Access, Alone, Kind};
 use crate::spin::handlers::refusals::place;
 use nicety_hpu::Image;
 use nicety_types::{Duration, Time};
@@ -41,9 +44,9 @@ pub struct WaitedWord {
     pub taken_at: String,
     /// The source line that releases it, if it is another one.
     pub given_back_at: Option<String>,
-    /// The source line that waits for it.
+    /// The source line that waits for it, or would.
     pub waited_at: String,
-    /// Number of waits.
+    /// Number of waits; none where handlers did not meet.
     pub waits: u64,
     /// Total time held.
     pub held: Duration,
@@ -94,6 +97,9 @@ struct State {
     changes: u64,
     /// Places of waits: their number, and the source line.
     waited_at: BTreeMap<u32, (u64, String)>,
+    alone: Alone,
+    /// The source lines of its accesses, as long as nobody has waited.
+    lines: BTreeMap<u32, String>,
 }
 
 /// An access to a word.
@@ -129,6 +135,7 @@ impl Contention {
             return;
         }
         let state = words.entry(seen.word).or_insert_with(|| State::new(name()));
+        state.note(seen);
         let mut attempts = self.attempts.borrow_mut();
         if let Some(attempt) = attempts.get_mut(&seen.run) {
             state.look_back(seen, attempt);
@@ -191,10 +198,11 @@ impl Contention {
         }
     }
 
-    /// The words that handlers have waited for, by the time they were held.
+    /// The words that handlers have waited for, and locks for which they had not to, by the time they were held.
     pub(in crate::spin) fn list(&self) -> Vec<WaitedWord> {
         let words = self.words.borrow();
-        let mut found: Vec<WaitedWord> = words.values().filter_map(State::waited).collect();
+        let mut found: Vec<WaitedWord> =
+            words.values().filter_map(|word| word.waited().or_else(|| word.alone())).collect();
         found.sort_by_key(|word| std::cmp::Reverse(word.held + word.handed_over));
         found
     }
@@ -211,7 +219,32 @@ impl State {
             waits: 0,
             changes: 0,
             waited_at: BTreeMap::new(),
+            alone: Alone::default(),
+            lines: BTreeMap::new(),
         }
+    }
+
+    fn note(&mut self, seen: &Seen<'_>) {
+        let &Seen { run, pc, now, changed, changing, .. } = seen;
+        self.alone.see(Access { run, pc, now, kind: Kind::of(changed, changing) });
+        if self.lines.len() < PLACES {
+            self.lines.entry(pc).or_insert_with(|| place(seen.image, pc));
+        }
+    }
+
+    /// The lock that it is if nobody has waited for it.
+    fn alone(&self) -> Option<WaitedWord> {
+        let (held, (acquired, released)) = self.alone.held().filter(|_| self.waits == 0)?;
+        let taken_at = self.lines.get(&acquired)?.clone();
+        Some(WaitedWord {
+            word: self.name.clone(),
+            given_back_at: self.lines.get(&released).filter(|line| **line != taken_at).cloned(),
+            waited_at: taken_at.clone(),
+            taken_at,
+            waits: 0,
+            held,
+            handed_over: Duration::ZERO,
+        })
     }
 
     /// A handler that comes back to the same place has waited since it first came.
@@ -336,12 +369,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_without_waiters_is_not_reported() {
+    fn a_lock_without_waiters_is_held() {
         let rig = Rig::new();
         for n in 0..10 {
             rig.at(100 * n, n, TAKE, true);
             rig.at(100 * n + 60, n, GIVE, true);
         }
+        assert_eq!(rig.held(), Some((0, 600, 0)));
+        // A counter that is not given back is none.
+        rig.at(1000, 11, TAKE, true);
+        rig.at(1010, 12, TAKE, true);
         assert_eq!(rig.held(), None);
     }
 
@@ -373,7 +410,7 @@ mod tests {
         rig.contention.goes_on(2);
         rig.at(1020, 2, LOOK, false);
         rig.at(1040, 1, GIVE, true);
-        assert_eq!(rig.held(), None);
+        assert_eq!(rig.held(), Some((0, 40, 0)));
     }
 
     /// LR, then an SC that another handler's store has made fail: the store is in the way, not the value that LR
