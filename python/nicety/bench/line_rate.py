@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -211,9 +211,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
         *_unused(rows),
         *shortfalls(rows),
         *headrooms(rows),
-        *_lossless(rows),
-        *_nobody(rows),
-        *_too_fast(rows),
+        *(f"{named(row)}: {remark}" for row in rows if "traffic" in row for remark in _remarks(row["traffic"])),
         *waits(rows),
         *foundation(rows),
         *rests(rows),
@@ -230,40 +228,27 @@ def _unused(rows: list[LineRateRow]) -> list[str]:
     ]
 
 
-def _nobody(rows: list[LineRateRow]) -> list[str]:
-    """In words, where handlers sent frames to addresses of no station: the sender takes all that comes by its wire."""
-    return [
-        f"{named(row)}: {row['traffic']['to_no_station']} frames that handlers sent have a destination address that no "
-        "station here has, as that of a next hop or a broadcast: each leaves by the port by which its packet came."
-        for row in rows
-        if "traffic" in row and row["traffic"]["to_no_station"]
-    ]
-
-
-def _too_fast(rows: list[LineRateRow]) -> list[str]:
-    """In words, where a capture was recorded on a faster wire."""
-    return [
-        f"{named(row)}: packets of a capture were recorded faster than this wire takes them. They come as fast as it "
-        "does, and that is the rate of the verdict."
-        for row in rows
-        if "traffic" in row and row["traffic"]["faster_than_wire"]
-    ]
-
-
-def _lossless(rows: list[LineRateRow]) -> list[str]:
-    """In words, where loads were measured once more: the packets that came through are not those that were offered."""
-
-    def of_others(traffic: TrafficFigures) -> str:
+def _remarks(traffic: TrafficFigures) -> Iterator[str]:
+    """In words, what has to be known of traffic to read its figures."""
+    if traffic["loads_without_loss"]:
+        # The packets that came through are not those that were offered.
+        others = f", and not of the {traffic['handled']} that came through, which may be a different mix"
         if traffic["handled"] == traffic["offered"]:
-            return f", with the {traffic['dropped_at_link']} that found no room before their port"
-        return f", and not of the {traffic['handled']} that came through, which may be a different mix"
-
-    return [
-        f"{named(row)}: loads are those of all {row['traffic']['offered']} packets{of_others(row['traffic'])}: they "
-        "were measured in a second run, in which the sender waits and nothing is lost."
-        for row in rows
-        if "traffic" in row and row["traffic"]["loads_without_loss"]
-    ]
+            others = f", with the {traffic['dropped_at_link']} that found no room before their port"
+        yield (
+            f"loads are those of all {traffic['offered']} packets{others}: they were measured in a second run, in "
+            "which the sender waits and nothing is lost."
+        )
+    if lost := traffic["to_no_station"]:
+        yield (
+            f"{lost} frames that handlers sent have a destination address that no station here has, as that of a next "
+            "hop or a broadcast: each leaves by the port by which its packet came."
+        )
+    if traffic["faster_than_wire"]:
+        yield (
+            "packets of a capture were recorded faster than this wire takes them. They come as fast as it does, and "
+            "that is the rate of the verdict."
+        )
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:

@@ -736,7 +736,7 @@ class Loads(TypedDict):
 
 
 class Lock(TypedDict):
-    """A word of memory that handlers hold one at a time, as a lock, over the whole run: they have waited for it, or not met.
+    """A word of memory that handlers hold one at a time, as a lock, over the whole run.
 
     Attributes:
         word: The word, such as `byte 8 of the state`.

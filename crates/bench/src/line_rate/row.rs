@@ -127,7 +127,7 @@ impl Loads {
     }
 }
 
-/// A word of memory that handlers hold one at a time, as a lock, over the whole run: they have waited for it, or not met.
+/// A word of memory that handlers hold one at a time, as a lock, over the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Lock")]
 pub struct LockRow {
