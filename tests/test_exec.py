@@ -338,7 +338,28 @@ for wait in waits:
 os.write(other, b"1")
 start = MPI.Wtime()
 assert all([wait() for wait in waits[:5]]) and MPI.Wtime() - start < 1e-6
+# Neither what is there nor what is wrong takes time, also without a limit.
+class Limit(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("us", ctypes.c_long)]
+sets = (ctypes.c_ulong * 16)(*([0] * 16))
+for limit in (None, Limit(0, 30_000), Limit(0, -1)):
+    sets[end // 64] = 1 << end % 64
+    found = libc.select(end + 1, sets, None, None, limit and ctypes.byref(limit))
+    assert found == (-1 if limit and limit.us == -1 else 1)
+    assert not limit or limit.us in (-1, 30_000) or limit.us == 29_999
+assert libc.waitpid(-1, None, 0) == -1
+assert MPI.Wtime() - start < 1e-5
+world.Barrier()
+child = os.fork()
+if not child:
+    time.sleep(0.2)
+    os._exit(3)
+start = MPI.Wtime()
+assert os.waitpid(child, 0) == (child, 3 << 8) and MPI.Wtime() - start < 1e-5
 os.read(end, 1)
+# What is left of a limit is told.
+limit = Limit(0, 30_000)
+assert libc.select(0, None, None, None, ctypes.byref(limit)) == 0 and (limit.seconds, limit.us) == (0, 0)
 threading.Timer(0.01, os.write, (other, b"2")).start()
 assert poll.poll(60_000)
 assert os.read(end, 1) == b"2"

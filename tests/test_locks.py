@@ -78,7 +78,7 @@ def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> No
         assert row["limited_by"] == "lock"
         assert row["hpus_needed"] is None
         (lock, *_) = row["locks"]
-        assert lock["taken_at"] == line_of(tmp_path, "take")
+        assert lock["taken_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
         if "ticket" not in kind:
             assert lock["given_back_at"] == line_of(tmp_path, "give back")
         assert lock["waits"] > 0
@@ -141,13 +141,16 @@ def test_processors_limit_until_the_lock_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["swap", "lr/sc", "CAS", "test and set", "yield", "stored ticket"])
-def test_a_lock_for_which_nobody_waits_has_a_load(tmp_path: Path, kind: str) -> None:
+def test_a_lock_for_which_nobody_waits_is_held_as_long(tmp_path: Path, kind: str) -> None:
     # One processor waits for nobody; many hold the lock for as long, and wait.
     alone, many = check(tmp_path, kind, 1), check(tmp_path, kind, 24)
     (lock,) = alone["locks"]
     assert (lock["waits"], lock["handed_over_ns"]) == (0, 0)
     assert lock["taken_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
-    assert alone["loads"]["lock"] == lock["load"] == pytest.approx(lock["held_ns"] / alone["packet_interval_ns"])
+    assert lock["load"] == pytest.approx(lock["held_ns"] / alone["packet_interval_ns"])
+    # It may be something else.
+    assert alone["loads"]["lock"] == 0
+    assert not any(part["part"] == "lock" for part in alone["parts"])
     assert alone["limited_by"] == "handler processors"
     held = many["locks"][0]["held_ns"] + many["locks"][0]["handed_over_ns"]
     assert 0.6 * held < lock["held_ns"] < 1.05 * held

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -234,6 +235,8 @@ static int look_polled(const struct look *look, const struct timespec *limit) {
 static int poll_for(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask) {
     REAL(ppoll);
     static const struct timespec now = {0, 0};
+    if (limit && !is_valid(limit))
+        return real(files, count, limit, mask);
     int found = real(files, count, &now, mask);
     if (found || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
         return found;
@@ -271,10 +274,14 @@ static int look_selected(const struct look *look, const struct timespec *limit) 
 EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
                    const struct timespec *restrict limit, const sigset_t *restrict mask) {
     REAL(pselect);
-    if (limit && limit->tv_sec == 0 && limit->tv_nsec == 0)
+    if ((limit && (!is_valid(limit) || (limit->tv_sec == 0 && limit->tv_nsec == 0))) || count < 0 || count > FD_SETSIZE)
         return real(count, in, out, other, limit, mask);
-    if (count >= 0 && count <= FD_SETSIZE && waits_in_parts((nfds_t)count, limit)) {
-        struct look look = {.look = look_selected, .count = (nfds_t)count, .mask = mask, .sets = {in, out, other}};
+    static const struct timespec now = {0, 0};
+    struct look look = {.look = look_selected, .count = (nfds_t)count, .mask = mask, .sets = {in, out, other}};
+    int there = look_selected(&look, &now);
+    if (there)
+        return there;
+    if (waits_in_parts((nfds_t)count, limit)) {
         int found = wait_in_parts(&look, span_ps(limit));
         for (int i = 0; !found && i < 3; i++)
             if (look.sets[i])
@@ -286,10 +293,26 @@ EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set 
 
 EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
                   struct timeval *restrict limit) {
+    if (!nicety_is_simulated()) {
+        REAL(select);
+        return real(count, in, out, other, limit);
+    }
     if (!limit)
         return pselect(count, in, out, other, NULL, NULL);
     struct timespec span = {.tv_sec = limit->tv_sec, .tv_nsec = limit->tv_usec * 1000};
-    return pselect(count, in, out, other, &span, NULL);
+    if (limit->tv_usec >= 1000000) {
+        span.tv_sec += limit->tv_usec / 1000000;
+        span.tv_nsec = limit->tv_usec % 1000000 * 1000;
+    }
+    uint64_t start = nicety_now_ps();
+    int found = pselect(count, in, out, other, &span, NULL);
+    if (is_valid(&span)) {
+        /* As Linux does: what is left of the limit. */
+        uint64_t all = span_ps(&span), spent = nicety_now_ps() - start;
+        struct timespec left = spec(all > spent ? (all - spent) / PS_PER_NS : 0);
+        *limit = (struct timeval){.tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000};
+    }
+    return found;
 }
 
 static int look_at_events(const struct look *look, const struct timespec *limit) {
@@ -376,9 +399,25 @@ EXPORT ssize_t recvmsg(int file, struct msghdr *message, int flags) {
     WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, message, flags));
 }
 
+/* Children are not simulated, and those that end soon take no time: nobody goes on meanwhile, so that it does not matter when this
+ * machine has run them. Others go on during one that takes longer, and may have to. */
+#define CHILD_LOOKS 1000
+
 EXPORT pid_t waitpid(pid_t child, int *status, int options) {
     REAL(waitpid);
-    WAITING(!(options & WNOHANG), real(child, status, options));
+    static const struct timespec look = {.tv_nsec = 1000000};
+    if (options & WNOHANG || !is_waiter())
+        return real(child, status, options);
+    int error = errno;
+    for (int looks = 0; looks < CHILD_LOOKS; looks++) {
+        pid_t found = real(child, status, options | WNOHANG);
+        if (found)
+            return found;
+        /* Not the preloaded one. */
+        syscall(SYS_nanosleep, &look, NULL);
+    }
+    errno = error;
+    WAITING(1, real(child, status, options));
 }
 
 EXPORT pid_t wait(int *status) {

@@ -370,6 +370,11 @@ impl Image {
         decode::decode(&code.bytes[(pc - code.base) as usize..], pc, &self.core.isa).err()
     }
 
+    /// Whether the instruction there is an atomic addition (`amoadd.w`), which cannot fail.
+    pub fn adds_at(&self, pc: u32) -> bool {
+        self.is_code(pc) && self.word_at(pc) & 0xf800_707f == 0x0000_202f
+    }
+
     /// The instruction word at `pc`; zero where there is no whole one.
     pub(crate) fn word_at(&self, pc: u32) -> u32 {
         let code = self.code.iter().find(|c| c.slot(pc).is_some());

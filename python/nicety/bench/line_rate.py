@@ -212,6 +212,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
         *shortfalls(rows),
         *headrooms(rows),
         *(f"{named(row)}: {remark}" for row in rows if "traffic" in row for remark in _remarks(row["traffic"])),
+        *_maybe_locks(rows),
         *waits(rows),
         *foundation(rows),
         *rests(rows),
@@ -249,6 +250,24 @@ def _remarks(traffic: TrafficFigures) -> Iterator[str]:
             "packets of a capture were recorded faster than this wire takes them. They come as fast as it does, and "
             "that is the rate of the verdict."
         )
+
+
+def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
+    """In words, words of memory that would limit first if they were locks: no handler had to wait for one."""
+    words = []
+    for row in rows:
+        most = max((part["load"] for part in row["parts"]), default=0.0)
+        maybe = [lock for lock in row["locks"] if not lock["waits"]]
+        for lock in maybe[:1]:
+            if lock["load"] > most:
+                back = lock["given_back_at"] or lock["taken_at"]
+                words.append(
+                    f"{named(row)}: {lock['word']} may be a lock for which no handler had to wait: one that changes or "
+                    f"finds it at {lock['taken_at']} changes it again at {back}, before any other does. If others have "
+                    f"to wait for that, it limits first, with a load of {fixed(100 * lock['load'], 1)}%; Poisson "
+                    "arrivals, or a higher rate, show whether they do."
+                )
+    return words
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:

@@ -736,14 +736,16 @@ class Loads(TypedDict):
 
 
 class Lock(TypedDict):
-    """A word of memory that handlers hold one at a time, as a lock, over the whole run.
+    """A word of memory that handlers hold one at a time, over the whole run.
+
+    It is a lock if they wait for it; else it may be one.
 
     Attributes:
         word: The word, such as `byte 8 of the state`.
         taken_at: The source line that acquires it.
         given_back_at: The source line that releases it, if it is another one.
         waited_at: The source line that waits for it, or would.
-        waits: Number of waits; 0 where handlers did not meet.
+        waits: Number of waits. With none it is no part with a load: handlers did not meet, or have another use for it.
         held_ns: Time that a packet holds it.
         handed_over_ns: Time per packet that it is free while a handler waits.
         load: Its load at line rate, held or handed over.

@@ -29,7 +29,7 @@ impl Demand<'_> {
             cluster_dma: load.busy.movers.map(|movers| load.share(movers.cluster.1)),
             packet_sender: load.busy.movers.map(|movers| load.share(movers.sender)),
             host: load.host.as_ref().map(|(_, load)| *load),
-            lock: load.words.iter().map(|word| load.lock(word)).fold(0.0, f64::max),
+            lock: load.locks().map(|word| load.lock(word)).fold(0.0, f64::max),
             memory_bank: load.levels.iter().map(|level| load.bank(level)).fold(0.0, f64::max),
         }
     }
@@ -72,7 +72,7 @@ impl Demand<'_> {
     pub(super) fn reachable(&self) -> f64 {
         let (load, loads) = (self.load, self.loads());
         // More processors may hand a lock over sooner.
-        let held = load.words.iter().map(|word| load.share(word.held)).fold(0.0, f64::max);
+        let held = load.locks().map(|word| load.share(word.held)).fold(0.0, f64::max);
         let others = [
             loads.matching,
             loads.link,

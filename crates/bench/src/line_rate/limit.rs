@@ -110,8 +110,8 @@ pub(super) fn limit_of_traffic(
         Some("waiting") if !lost.held_up => overloaded,
         // Handlers that keep their processors do not wait for one another with a processor idle: packets came in bursts.
         Some("waiting") if !lost.parked => overloaded.or(by_loads),
-        // A buffer that drops what finds it full is full because another part is overloaded.
-        Some("packet buffer") if lost.dropped > 0 => overloaded.or(by_loads),
+        // A buffer is full because another part is overloaded, if one is.
+        Some("packet buffer") => overloaded.or(by_loads),
         other => other,
     };
     // The host limits where it cannot do even what the card lets through, however long its rings hide that.

@@ -145,6 +145,20 @@ impl Load {
         time.ps() as f64 / self.interval.times(self.packets()) as f64
     }
 
+    /// The words that handlers have waited for. Others may be no locks.
+    pub(super) fn locks(&self) -> impl Iterator<Item = &WaitedWord> {
+        self.words.iter().filter(|word| word.waits > 0)
+    }
+
+    /// No queue has grown: handlers that wait hand a lock over in the time that there is, and more of them would do so sooner.
+    pub(super) fn without_queues(&mut self) {
+        let all = self.interval.times(self.packets());
+        for word in &mut self.words {
+            let left = Duration::from_ps(all.saturating_sub(word.held.ps()));
+            word.handed_over = word.handed_over.min(left);
+        }
+    }
+
     /// The load of a lock: while it is handed over, it is nobody else's.
     pub(super) fn lock(&self, word: &WaitedWord) -> f64 {
         self.share(word.held + word.handed_over)

@@ -278,6 +278,9 @@ impl Rig<'_> {
                 .map_or_else(|| Interval::of_all(all.time, all.packets), |earlier| earlier.load.interval),
         };
         let mut load = Load::of(input, tested, &card, self.handlers);
+        if measured.is_at_rate(&load) && dropped == 0 {
+            load.without_queues();
+        }
         load.port =
             (ports > 1).then(|| busiest_port(&run.network, earlier.map_or(&each, |earlier| &earlier.each)));
         Ok(Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run })

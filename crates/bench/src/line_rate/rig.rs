@@ -89,8 +89,12 @@ impl Rig<'_> {
         let run = self.run(&mut cluster, card.processors(), stop)?;
         let interval = Interval::of_each(interval);
         let input = Input { packet_bytes: self.packet_bytes, messages, interval };
-        let load = Load::of(input, &Tested::Messages(spec), &card, self.handlers);
-        let row = Measured::of(&load, &run.recording)?.row(&load, None);
+        let mut load = Load::of(input, &Tested::Messages(spec), &card, self.handlers);
+        let measured = Measured::of(&load, &run.recording)?;
+        if measured.is_at_rate(&load) {
+            load.without_queues();
+        }
+        let row = measured.row(&load, None);
         let failures = run.failures();
         if let Some(recorded) = recorded {
             recorded(run.recording);

@@ -127,7 +127,7 @@ impl Loads {
     }
 }
 
-/// A word of memory that handlers hold one at a time, as a lock, over the whole run.
+/// A word of memory that handlers hold one at a time, over the whole run. It is a lock if they wait for it; else it may be one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Lock")]
 pub struct LockRow {
@@ -139,7 +139,7 @@ pub struct LockRow {
     pub given_back_at: Option<String>,
     /// The source line that waits for it, or would.
     pub waited_at: String,
-    /// Number of waits; 0 where handlers did not meet.
+    /// Number of waits. With none it is no part with a load: handlers did not meet, or have another use for it.
     pub waits: u64,
     /// Time that a packet holds it.
     pub held_ns: f64,
@@ -333,6 +333,11 @@ impl Measured {
         })
     }
 
+    /// Whether packets came through as fast as they came, and nothing held their sender up.
+    pub(super) fn is_at_rate(&self, load: &Load) -> bool {
+        !self.held_up && load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64
+    }
+
     /// The row of a run, with what its packets need of the card: what was seen in the run itself, or in one without loss.
     pub(super) fn row(&self, load: &Load, lossless: Option<Demand<'_>>) -> Row {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
@@ -429,7 +434,7 @@ const LOCKS: usize = 8;
 
 fn lock_rows(load: &Load) -> Vec<LockRow> {
     let mut rows: Vec<LockRow> = load.words.iter().map(|word| lock_row(word, load)).collect();
-    rows.sort_by(|a, b| b.load.total_cmp(&a.load));
+    rows.sort_by(|a, b| (b.waits > 0).cmp(&(a.waits > 0)).then(b.load.total_cmp(&a.load)));
     rows.truncate(LOCKS);
     rows
 }

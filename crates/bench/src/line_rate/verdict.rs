@@ -72,7 +72,7 @@ pub(super) fn parts(
     ];
     let there = |(part, name, load): (_, _, Option<f64>)| load.map(|load| PartRow::new(part, name, load));
     parts.extend(others.into_iter().filter_map(there));
-    let longest = row.locks.iter().max_by(|a, b| a.load.total_cmp(&b.load));
+    let longest = row.locks.iter().filter(|lock| lock.waits > 0).max_by(|a, b| a.load.total_cmp(&b.load));
     parts.extend(longest.map(|lock| {
         PartRow::new("lock", Some(format!("{}, acquired at {}", lock.word, lock.taken_at)), lock.load)
     }));

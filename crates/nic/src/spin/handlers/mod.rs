@@ -5,8 +5,7 @@
 //! | the fate of packets: to handlers, to host memory, or dropped | `fate.rs` |
 //! | numbers of commands and of their results | `codes.rs` |
 //! | commands that the card has refused | `refusals.rs` |
-//! | a word as a lock that nobody had to wait for | `alone.rs` |
-//! | words of memory that handlers wait for | `contention.rs` |
+//! | words of memory that handlers wait for, and whether one at a time holds them | `contention` |
 //! | DMA transfers in flight of a thread's handlers | `transfers.rs` |
 //! | a core as handlers written for PsPIN see it | `pspin` |
 //! | handler processors, their threads and their queue | `hpus` |
@@ -18,7 +17,6 @@
 //! | the packet scheduler of clusters, and the slots of packets | `clusters` |
 //! | the run of a handler, slice after slice; handlers of frames, which have no messages | `run` |
 
-pub(super) mod alone;
 pub(super) mod clusters;
 pub(super) mod codes;
 pub(super) mod commands;

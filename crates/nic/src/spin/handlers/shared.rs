@@ -1,6 +1,7 @@
 //! Words of HPU memory that processors share: accesses to those that atomic operations use are ordered.
 
 use crate::spin::Processors;
+use crate::spin::handlers::contention::exclusive::Act;
 use crate::spin::handlers::contention::{Seen, Word};
 use crate::spin::handlers::running::Running;
 use crate::spin::programs::attachments::Attachment;
@@ -11,7 +12,7 @@ use nicety_hpu::{Image, OrderPoint, TrapKind};
 const PADS: u32 = 1 << 28;
 
 /// Most words of an application with ordered accesses, because atomic operations use them.
-const ATOMIC_WORDS: usize = 4096;
+const ATOMIC_WORDS: usize = 1 << 16;
 
 impl Running {
     /// The shared word for which an access must wait its turn, if it has one, and its address.
@@ -46,8 +47,8 @@ impl Processors {
     /// Reports an access of a run to a word of its own memory.
     pub(in crate::spin) fn comes_to(&self, word: &SharedWord, access: &WordAccess<'_>) {
         let SharedWord { place, of, offset } = *word;
-        let WordAccess { run, image, pc, changed, changing } = *access;
-        let seen = Seen { word: Word::Hpu(place), run, image, pc, now: self.sim.now(), changed, changing };
+        let WordAccess { run, image, pc, act, changed } = *access;
+        let seen = Seen { word: Word::Hpu(place), run, image, pc, now: self.sim.now(), act, changed };
         self.contention.see(&seen, || format!("byte {offset} of {of}"));
     }
 
@@ -57,6 +58,7 @@ impl Processors {
         &self,
         running: &mut Running,
         address: u32,
+        kind: Act,
         act: impl FnOnce(&mut Running) -> Result<(R, bool), TrapKind>,
     ) -> Result<R, TrapKind> {
         let pc = running.thread.state.borrow().context.pc();
@@ -67,22 +69,16 @@ impl Processors {
         let (result, changed) = act(running)?;
         if let Some(word) = shared_word(&running.attachment, address) {
             let image = &running.attachment.program.handlers.image;
-            let access = WordAccess { run: running.number, image, pc, changed, changing: true };
+            let access = WordAccess { run: running.number, image, pc, act: kind, changed };
             self.comes_to(&word, &access);
         }
         Ok(result)
     }
 
-    /// A handler's access to a word at this instant and place: whether it changes the word, and whether it should.
-    pub(in crate::spin) fn seen<'r>(
-        &self,
-        running: &'r Running,
-        word: Word,
-        pc: u32,
-        (changed, changing): (bool, bool),
-    ) -> Seen<'r> {
+    /// A handler's access that changes a word, at this instant and place.
+    pub(in crate::spin) fn seen<'r>(&self, running: &'r Running, word: Word, pc: u32, act: Act) -> Seen<'r> {
         let image = &running.attachment.program.handlers.image;
-        Seen { word, run: running.number, image, pc, now: self.sim.now(), changed, changing }
+        Seen { word, run: running.number, image, pc, now: self.sim.now(), act, changed: true }
     }
 }
 
@@ -92,9 +88,9 @@ pub(in crate::spin) struct WordAccess<'i> {
     pub(in crate::spin) run: u64,
     pub(in crate::spin) image: &'i Image,
     pub(in crate::spin) pc: u32,
-    /// Whether it has changed the word, and whether it should.
+    pub(in crate::spin) act: Act,
+    /// Whether it has changed the word.
     pub(in crate::spin) changed: bool,
-    pub(in crate::spin) changing: bool,
 }
 
 /// A word of HPU memory shared between processors.

@@ -133,7 +133,12 @@ impl Card {
     /// Takes the matching unit's next turn, and returns at the end of its service.
     pub(in crate::spin) async fn matched(&self, message: MessageId, service: Duration, path: &mut Path) {
         let end = self.match_turn(message, service, path);
-        self.sim.until(end).await;
+        if end > self.sim.now() {
+            self.sim.until(end).await;
+        } else {
+            // It takes no time, and comes as the unit becomes free: what has waited there is served before.
+            self.sim.yield_now().await;
+        }
     }
 
     /// Takes the matching unit's next turn; `path` leads to the end of its service, which is returned.

@@ -5,6 +5,7 @@
 //! read.
 
 use crate::spin::handlers::codes::{Stop, code, phantom_memory};
+use crate::spin::handlers::contention::exclusive::Act;
 use crate::spin::handlers::contention::{Seen, Word};
 use crate::spin::handlers::hpus::Thread;
 use crate::spin::handlers::running::Running;
@@ -93,7 +94,8 @@ impl Card {
         let handover = self.dma.write(running.message, address, bytes, payload, running.path.clone());
         let (message, from) = (Some(running.message), running.path.at());
         let pc = running.thread.state.borrow().context.pc();
-        self.contention.written(&self.seen(running, Word::Host(address), pc, (true, false)), address, bytes);
+        let seen = Seen { now: handover.landed, ..self.seen(running, Word::Host(address), pc, Act::Store) };
+        self.contention.written(&seen, address, bytes);
         self.recorder.slice(Resource::DMA, from, handover.landed, message, "write");
         if handle == 0 {
             // It waits by itself, without a task for the transfer.
@@ -144,6 +146,7 @@ impl Card {
         self: &Rc<Card>,
         running: &mut Running,
         [offset, local, options, handle]: [u32; 4],
+        act: Act,
         change: impl Fn(u64) -> u64 + 'static,
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, 8, options) else { return Ok(code::SEGV) };
@@ -165,7 +168,7 @@ impl Card {
                 let new = change(value);
                 card.dma.change(address, &Payload::copy_of(&new.to_le_bytes()));
                 let (word, now, changed) = (Word::Host(address), card.sim.now(), new != value);
-                let seen = Seen { word, run, image: &image, pc, now, changed, changing: true };
+                let seen = Seen { word, run, image: &image, pc, now, act, changed };
                 card.contention.see(&seen, || format!("host memory at {address:#x}"));
             }
             let landed = transfer.packet(0).await.landed();

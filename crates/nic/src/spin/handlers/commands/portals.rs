@@ -6,6 +6,7 @@
 use crate::spin::Card;
 use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, number};
+use crate::spin::handlers::contention::exclusive::Act;
 use crate::spin::handlers::running::{Commands, Running};
 use crate::spin::transmit::{HostPart, Report};
 use nicety_hpu::{Access, DeviceAccess, TrapKind};
@@ -33,12 +34,12 @@ impl Commands for Rc<Card> {
                 let expected = self.read_u64(running, a1)?;
                 let new = self.read_u64(running, a2)?;
                 let change = move |found: u64| if found == expected { new } else { found };
-                self.dma_atomic(running, [a0, a1, a3, a4], change).await
+                self.dma_atomic(running, [a0, a1, a3, a4], Act::Take, change).await
             }
             number::DMA_FETCH_ADD => {
                 let increment = self.read_u64(running, a2)?;
                 let change = move |found: u64| found.wrapping_add(increment);
-                self.dma_atomic(running, [a0, a1, a3, a4], change).await
+                self.dma_atomic(running, [a0, a1, a3, a4], Act::Add, change).await
             }
             number::DMA_TEST => match self.transfers(running).state(a0 as usize) {
                 // A handle without a transfer has been waited for: its DMA is done.
@@ -253,7 +254,7 @@ impl Processors {
                 aligned(a0)?;
                 let (expected, new) = (long(a1, a2), long(a3, a4));
                 running.busy += self.command_in_turn(running, a0);
-                Ok(self.atomically(running, a0, |running| {
+                Ok(self.atomically(running, a0, Act::Take, |running| {
                     let swap = self.read_u64(running, a0)? == expected;
                     if swap {
                         self.write_u64(running, a0, new)?;
@@ -265,7 +266,7 @@ impl Processors {
                 aligned(a0)?;
                 let increment = long(a2, a3);
                 running.busy += self.command_in_turn(running, a0);
-                Ok(self.atomically(running, a0, |running| {
+                Ok(self.atomically(running, a0, Act::Add, |running| {
                     let found = self.read_u64(running, a0)?;
                     self.write_u64(running, a0, found.wrapping_add(increment))?;
                     self.write_u64(running, a1, found)?;

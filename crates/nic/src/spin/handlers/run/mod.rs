@@ -5,6 +5,7 @@ pub(crate) mod frames;
 use crate::spin::Card;
 use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
+use crate::spin::handlers::contention::exclusive::Act;
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::hpus::{Thread, ThreadState};
@@ -41,9 +42,19 @@ const CONFLICT_SLICE: u64 = 128;
 struct Due {
     /// The cycles that it takes beside its own.
     extra: u64,
-    /// The word that others wait for, if it is to one, with its address; and whether it should change it.
+    /// The word that others wait for, if it is to one, with its address; and what it does to it.
     word: Option<(u32, SharedWord)>,
-    changing: bool,
+    act: Act,
+}
+
+/// What an instruction does to a word.
+fn act_of(point: &OrderPoint, image: &Image, pc: u32) -> Act {
+    match *point {
+        OrderPoint::Atomic { write: true, .. } if image.adds_at(pc) => Act::Add,
+        OrderPoint::Atomic { write: true, .. } => Act::Take,
+        OrderPoint::Memory { write: true, .. } => Act::Store,
+        OrderPoint::Atomic { .. } | OrderPoint::Memory { .. } | OrderPoint::Fence => Act::Load,
+    }
 }
 
 /// Grants turns to a handler's accesses before which nothing happens, so that its slice goes on with them.
@@ -363,7 +374,7 @@ impl Processors {
                 fill(&mut space, timings, &attachment, memory, &mut running.memory);
                 space.order_words(&words);
                 let mut reservations = application.reservations.borrow_mut();
-                let performed = due.take().map_or(Ok(()), |Due { extra, word, changing }| {
+                let performed = due.take().map_or(Ok(()), |Due { extra, word, act }| {
                     let pc = context.pc();
                     let value = |space: &AddressSpace<'_>| {
                         let (address, _) = word.as_ref()?;
@@ -375,7 +386,7 @@ impl Processors {
                     if let Some((_, shared)) = &word {
                         let changed = value(&space) != before;
                         let run = running.number;
-                        self.comes_to(shared, &WordAccess { run, image, pc, changed, changing });
+                        self.comes_to(shared, &WordAccess { run, image, pc, act, changed });
                     }
                     Ok(())
                 });
@@ -443,8 +454,8 @@ impl Processors {
                         continue;
                     }
                     let extra = levels.in_turn(&mut running.turn(), &point);
-                    let changing = matches!(point, OrderPoint::Atomic { write: true, .. });
-                    due = Some(Due { extra, word, changing });
+                    let pc = thread.state.borrow().context.pc();
+                    due = Some(Due { extra, word, act: act_of(&point, image, pc) });
                 }
                 Exit::Ecall => {
                     let asked = self.sim.now();

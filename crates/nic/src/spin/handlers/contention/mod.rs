@@ -1,29 +1,24 @@
 //! Words of memory that handlers wait for: locks, tickets, counters of a failed compare-and-swap.
 //!
 //! It sees every atomic access of a handler to shared memory, and after the first one every other access to that
-//! word: all of them are ordering points, each at its own cycle. The counts follow from the accesses, for any code:
+//! word: all of them are ordering points, each at its own cycle. A handler *waits* for a word when it accesses it again
+//! from the same place, and its last access changed nothing. For how long one handler at a time holds a word is in
+//! `exclusive.rs`.
 //!
-//! - A handler *waits* for a word when it accesses it again from the same place, and its last access changed nothing.
-//! - An *interval* of a word is the time from one change of its value to the next. A place in the code *takes* the
-//!   word if its change was then found in the way: by an operation that should have changed the word and did not, or
-//!   by a load that was repeated at once. The interval until the next change is the time for which the word is
-//!   *held*. Any other place *releases* it, and while a handler waits, the interval until the next change is the
-//!   *hand-over*.
-//!
-//! A word that nobody waits for may be a lock all the same (`alone.rs`).
-//!
-//! A word is held by one handler at a time, so it bounds the rate of all handlers together, with any number of
+//! A word that handlers wait for and hold one at a time bounds the rate of all of them together, with any number of
 //! processors: to one packet in the time for which a packet holds it.
 
-use crate::spin::handlers::alone::{Access, Alone, Kind};
+pub(in crate::spin) mod exclusive;
+
 use crate::spin::handlers::refusals::place;
+use exclusive::{Access, Act, Exclusive, Held};
 use nicety_hpu::Image;
 use nicety_types::{Duration, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Most words watched, handlers known at one word, and places distinguished at each.
-const WORDS: usize = 4096;
+/// Most words watched, handlers that may wait, and places distinguished at a word.
+const WORDS: usize = 1 << 16;
 const PLACES: usize = 64;
 
 /// A word that handlers of several processors can reach.
@@ -61,44 +56,24 @@ struct Attempt {
     /// The places from which it has accessed the word.
     places: Vec<u32>,
     since: Time,
-    /// The place of its last access, and the place of the change that it found.
-    last: u32,
-    found: Option<u32>,
     /// Whether it has come back.
     waits: bool,
     /// Changes of the word before.
     changes: u64,
 }
 
-/// The intervals that begin with a change at one place.
-#[derive(Debug, Default)]
-struct Begun {
-    place: String,
-    all: Duration,
-    /// The parts of them in which a handler waited.
-    wanted: Duration,
-    /// Number of times it was in the way of a waiting handler.
-    in_the_way: u64,
-    /// The places of the changes that ended them, with their number.
-    ended: BTreeMap<u32, u64>,
-}
-
 #[derive(Debug)]
 struct State {
     name: String,
-    /// Time and place of the last change; no place before the first.
-    since: Time,
-    by: Option<u32>,
-    begun: BTreeMap<Option<u32>, Begun>,
+    exclusive: Exclusive,
     /// Waiting handlers, and since when.
     waiting: Vec<(u64, Time)>,
     waits: u64,
     /// Changes of its value.
     changes: u64,
-    /// Places of waits: their number, and the source line.
-    waited_at: BTreeMap<u32, (u64, String)>,
-    alone: Alone,
-    /// The source lines of its accesses, as long as nobody has waited.
+    /// Places of waits, with their number.
+    waited_at: BTreeMap<u32, u64>,
+    /// The source lines of accesses.
     lines: BTreeMap<u32, String>,
 }
 
@@ -110,10 +85,9 @@ pub(in crate::spin) struct Seen<'i> {
     pub(in crate::spin) image: &'i Image,
     pub(in crate::spin) pc: u32,
     pub(in crate::spin) now: Time,
+    pub(in crate::spin) act: Act,
     /// Whether it has changed the word's value.
     pub(in crate::spin) changed: bool,
-    /// Whether it should change it, as every atomic operation except LR does.
-    pub(in crate::spin) changing: bool,
 }
 
 /// The contended words of a card.
@@ -140,27 +114,24 @@ impl Contention {
         if let Some(attempt) = attempts.get_mut(&seen.run) {
             state.look_back(seen, attempt);
         }
-        if seen.changing && !seen.changed {
-            state.begun.entry(state.by).or_default().in_the_way += 1;
-        }
-        if seen.changed {
-            attempts.remove(&seen.run);
-            state.change(seen);
-            state.waiting.retain(|&(run, _)| run != seen.run);
-        } else if attempts.len() < WORDS || attempts.contains_key(&seen.run) {
-            let attempt = attempts.entry(seen.run).or_insert_with(|| Attempt {
+        let waited_since = state.waiting.iter().map(|&(_, since)| since).min();
+        let &Seen { run, pc, now, act, changed, .. } = seen;
+        state.exclusive.see(Access { run, pc, now, act, changed }, waited_since);
+        state.changes += u64::from(changed);
+        if changed {
+            attempts.remove(&run);
+            state.waiting.retain(|&(other, _)| other != run);
+        } else if attempts.len() < WORDS || attempts.contains_key(&run) {
+            let attempt = attempts.entry(run).or_insert_with(|| Attempt {
                 word: seen.word,
                 places: Vec::new(),
-                since: seen.now,
-                last: seen.pc,
-                found: None,
+                since: now,
                 waits: false,
                 changes: state.changes,
             });
-            if !attempt.places.contains(&seen.pc) && attempt.places.len() < PLACES {
-                attempt.places.push(seen.pc);
+            if !attempt.places.contains(&pc) && attempt.places.len() < PLACES {
+                attempt.places.push(pc);
             }
-            (attempt.last, attempt.found) = (seen.pc, state.by);
         }
     }
 
@@ -198,11 +169,10 @@ impl Contention {
         }
     }
 
-    /// The words that handlers have waited for, and locks for which they had not to, by the time they were held.
+    /// The words that handlers hold one at a time, by the time they were held. Where none has waited, they may have had another use.
     pub(in crate::spin) fn list(&self) -> Vec<WaitedWord> {
         let words = self.words.borrow();
-        let mut found: Vec<WaitedWord> =
-            words.values().filter_map(|word| word.waited().or_else(|| word.alone())).collect();
+        let mut found: Vec<WaitedWord> = words.values().filter_map(State::held).collect();
         found.sort_by_key(|word| std::cmp::Reverse(word.held + word.handed_over));
         found
     }
@@ -212,39 +182,19 @@ impl State {
     fn new(name: String) -> State {
         State {
             name,
-            since: Time::ZERO,
-            by: None,
-            begun: BTreeMap::new(),
+            exclusive: Exclusive::default(),
             waiting: Vec::new(),
             waits: 0,
             changes: 0,
             waited_at: BTreeMap::new(),
-            alone: Alone::default(),
             lines: BTreeMap::new(),
         }
     }
 
     fn note(&mut self, seen: &Seen<'_>) {
-        let &Seen { run, pc, now, changed, changing, .. } = seen;
-        self.alone.see(Access { run, pc, now, kind: Kind::of(changed, changing) });
         if self.lines.len() < PLACES {
-            self.lines.entry(pc).or_insert_with(|| place(seen.image, pc));
+            self.lines.entry(seen.pc).or_insert_with(|| place(seen.image, seen.pc));
         }
-    }
-
-    /// The lock that it is if nobody has waited for it.
-    fn alone(&self) -> Option<WaitedWord> {
-        let (held, (acquired, released)) = self.alone.held().filter(|_| self.waits == 0)?;
-        let taken_at = self.lines.get(&acquired)?.clone();
-        Some(WaitedWord {
-            word: self.name.clone(),
-            given_back_at: self.lines.get(&released).filter(|line| **line != taken_at).cloned(),
-            waited_at: taken_at.clone(),
-            taken_at,
-            waits: 0,
-            held,
-            handed_over: Duration::ZERO,
-        })
     }
 
     /// A handler that comes back to the same place has waited since it first came.
@@ -252,67 +202,33 @@ impl State {
         if !attempt.places.contains(&seen.pc) {
             return;
         }
-        if !attempt.waits {
-            attempt.waits = true;
+        if !std::mem::replace(&mut attempt.waits, true) {
             self.waits += 1;
             self.waiting.push((seen.run, attempt.since));
         }
         if self.waited_at.len() < PLACES || self.waited_at.contains_key(&seen.pc) {
-            let new = || (0, place(seen.image, seen.pc));
-            self.waited_at.entry(seen.pc).or_insert_with(new).0 += 1;
-        }
-        // A repeated load has found its condition to end the wait; a load after which the handler proceeds has
-        // perhaps found a free lock.
-        if attempt.last == seen.pc && !seen.changing {
-            self.begun.entry(attempt.found).or_default().in_the_way += 1;
+            *self.waited_at.entry(seen.pc).or_default() += 1;
         }
     }
 
-    /// The value changes: one interval ends and another begins.
-    fn change(&mut self, seen: &Seen<'_>) {
-        let wanted = self.waiting.iter().map(|&(_, since)| since).min();
-        let begun = self.begun.entry(self.by).or_default();
-        begun.all += seen.now.since(self.since);
-        begun.wanted += wanted.map_or(Duration::ZERO, |wanted| seen.now.since(self.since.max(wanted)));
-        *begun.ended.entry(seen.pc).or_default() += 1;
-        self.since = seen.now;
-        self.changes += 1;
-        self.by = (self.begun.len() < PLACES || self.begun.contains_key(&Some(seen.pc))).then_some(seen.pc);
-        let next = self.begun.entry(self.by).or_default();
-        if next.place.is_empty() {
-            next.place = place(seen.image, seen.pc);
+    /// The lock that the word is, or may be. Where some failed to acquire it and none has waited, nobody is held up by it.
+    fn held(&self) -> Option<WaitedWord> {
+        let Held { held, handed_over, acquired_at, released_at, failed } = self.exclusive.held()?;
+        if self.waits == 0 && failed > 0 {
+            return None;
         }
-    }
-
-    /// The contention for the word, if any handler has waited.
-    fn waited(&self) -> Option<WaitedWord> {
-        let takes = |begun: &Begun| begun.in_the_way > 0;
-        let held_most = self.begun.values().filter(|begun| takes(begun)).max_by_key(|begun| begun.all)?;
-        let changes = self.begun.iter().filter(|(by, _)| by.is_some()).map(|(_, begun)| begun);
-        // If every change is in a handler's way, as with a ticket lock, only waiting distinguishes held from free.
-        let told_apart = changes.clone().any(|begun| !takes(begun) && !begun.all.is_zero());
-        let held = |begun: &Begun| match told_apart {
-            true => begun.all,
-            false => begun.wanted,
-        };
-        let place_of = |pc: u32| {
-            let known = self.begun.get(&Some(pc)).map(|begun| begun.place.clone());
-            known.filter(|place| !place.is_empty())
-        };
-        let ended = held_most.ended.iter().max_by_key(|(_, times)| **times);
-        let given_back = ended.and_then(|(pc, _)| place_of(*pc));
-        let (_, waited_at) = self.waited_at.values().max_by_key(|(times, _)| *times)?;
+        let waited_at =
+            self.waited_at.iter().max_by_key(|(_, times)| **times).map_or(acquired_at, |(pc, _)| *pc);
+        let line = |pc| self.lines.get(&pc).cloned();
+        let taken_at = line(acquired_at)?;
         Some(WaitedWord {
             word: self.name.clone(),
-            taken_at: held_most.place.clone(),
-            given_back_at: given_back.filter(|place| *place != held_most.place),
-            waited_at: waited_at.clone(),
+            given_back_at: line(released_at).filter(|line| *line != taken_at),
+            waited_at: line(waited_at)?,
+            taken_at,
             waits: self.waits,
-            held: self.begun.values().filter(|begun| takes(begun)).map(held).sum(),
-            handed_over: match told_apart {
-                true => self.begun.values().filter(|begun| !takes(begun)).map(|begun| begun.wanted).sum(),
-                false => Duration::ZERO,
-            },
+            held,
+            handed_over,
         })
     }
 }
@@ -341,7 +257,12 @@ mod tests {
 
         fn at(&self, ps: u64, run: u64, pc: u32, changed: bool) {
             let (word, now) = (Word::Hpu(0), Time::from_ps(ps));
-            let seen = Seen { word, run, image: &self.image, pc, now, changed, changing: pc == TAKE };
+            let act = match pc {
+                TAKE => Act::Take,
+                GIVE => Act::Store,
+                _ => Act::Load,
+            };
+            let seen = Seen { word, run, image: &self.image, pc, now, act, changed };
             self.contention.see(&seen, || "a word".to_owned());
         }
 
@@ -410,7 +331,7 @@ mod tests {
         rig.contention.goes_on(2);
         rig.at(1020, 2, LOOK, false);
         rig.at(1040, 1, GIVE, true);
-        assert_eq!(rig.held(), Some((0, 40, 0)));
+        assert_eq!(rig.held(), None, "it goes on, so that nobody is held up");
     }
 
     /// LR, then an SC that another handler's store has made fail: the store is in the way, not the value that LR
@@ -433,9 +354,9 @@ mod tests {
         assert_eq!(rig.held(), Some((1, 100 + 38 + 4, 6)));
     }
 
-    /// Every change is in a handler's way: the word counts as held while a handler waits.
+    /// From the load that finds the turn until the turn is passed on.
     #[test]
-    fn a_ticket_is_held_while_a_handler_waits() {
+    fn a_ticket_is_held_and_handed_over() {
         let rig = Rig::new();
         rig.at(1000, 1, LOOK, false);
         rig.at(1000, 2, LOOK, false);
@@ -447,7 +368,9 @@ mod tests {
         rig.at(1080, 2, GIVE, true);
         rig.at(1085, 3, LOOK, false);
         rig.at(1120, 3, GIVE, true);
+        // It waits for nobody.
+        rig.at(8990, 4, LOOK, false);
         rig.at(9000, 4, GIVE, true);
-        assert_eq!(rig.held(), Some((2, 40 + 40 + 40, 0)));
+        assert_eq!(rig.held(), Some((2, 40 + 35 + 35 + 10, 5 + 5)));
     }
 }

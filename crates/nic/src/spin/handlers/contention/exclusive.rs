@@ -1,0 +1,219 @@
+//! Whether one handler at a time holds a word, and for how long: a lock, or the turn of a ticket.
+//!
+//! A handler *acquires* a word by an atomic operation that changes it and could have failed to, and *releases* it by its next change.
+//! Where it only loads the word before, as one that waits for its turn, it has it from its last load until its store or its addition. A
+//! further store of its own, before anybody else changes the word, belongs to what it held. Any other change, as of counters, of words
+//! that are tried again and again, or of several locks in a word, says that no handler holds the word.
+
+use nicety_types::{Duration, Time};
+use std::collections::BTreeMap;
+
+/// What an access to a word does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spin) enum Act {
+    /// A load, also one that is linked.
+    Load,
+    /// A store, or a write of a command.
+    Store,
+    /// An atomic addition, which cannot fail.
+    Add,
+    /// Another atomic operation.
+    Take,
+}
+
+/// An access of a handler's run.
+#[derive(Clone, Copy)]
+pub(in crate::spin) struct Access {
+    pub(in crate::spin) run: u64,
+    pub(in crate::spin) pc: u32,
+    pub(in crate::spin) now: Time,
+    pub(in crate::spin) act: Act,
+    /// Whether it has changed the word's value.
+    pub(in crate::spin) changed: bool,
+}
+
+/// A handler that has the word.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    run: u64,
+    since: Time,
+    pc: u32,
+}
+
+/// How handlers have used a word, as long as one at a time holds it.
+#[derive(Debug, Default)]
+pub(in crate::spin) struct Exclusive {
+    holder: Option<Holder>,
+    /// The last change: whose, and when.
+    last: Option<(u64, Time)>,
+    /// Loads since then: the last one of each handler.
+    loaded: BTreeMap<u64, (Time, u32)>,
+    /// Atomic operations that should have changed it, and did not.
+    failed: u64,
+    /// A change was neither an acquisition nor a release.
+    otherwise: bool,
+    held: Duration,
+    handed_over: Duration,
+    /// How often it was acquired and released by these places.
+    places: BTreeMap<(u32, u32), u64>,
+}
+
+/// Most pairs of places that are told apart.
+const PAIRS: usize = 64;
+
+/// What a word was held for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spin) struct Held {
+    pub(in crate::spin) held: Duration,
+    /// For which it was free while a handler waited.
+    pub(in crate::spin) handed_over: Duration,
+    pub(in crate::spin) acquired_at: u32,
+    pub(in crate::spin) released_at: u32,
+    /// Attempts to acquire it in vain.
+    pub(in crate::spin) failed: u64,
+}
+
+impl Exclusive {
+    /// Handles an access. `waited_since` is when the first of those that wait for the word began to.
+    pub(in crate::spin) fn see(&mut self, access: Access, waited_since: Option<Time>) {
+        let Access { run, pc, now, act, changed } = access;
+        if !changed {
+            match act {
+                Act::Load => _ = self.loaded.insert(run, (now, pc)),
+                Act::Store => {}
+                Act::Add | Act::Take => self.failed += 1,
+            }
+            return;
+        }
+        let own = self.holder.filter(|holder| holder.run == run);
+        let loaded = self.loaded.get(&run).copied();
+        match (act, own, self.holder) {
+            (Act::Load, ..) => {}
+            (Act::Store | Act::Take, Some(own), _) => self.releases((own.since, own.pc), now, pc),
+            // An addition by who has it, and a change by who has not.
+            (Act::Add, Some(_), _) | (_, None, Some(_)) => self.otherwise = true,
+            (Act::Take, None, None) => self.hands_over(now, waited_since),
+            (Act::Store | Act::Add, None, None) => match (loaded, self.last) {
+                (Some((since, at)), _) => {
+                    self.hands_over(since, waited_since);
+                    self.releases((since, at), now, pc);
+                }
+                (None, Some((last, since))) if last == run && act == Act::Store => {
+                    self.held += now.since(since)
+                }
+                // It may become known by its first release.
+                (None, None) => {}
+                _ => self.otherwise = true,
+            },
+        }
+        let acquires = act == Act::Take && own.is_none();
+        self.holder = acquires.then_some(Holder { run, since: now, pc });
+        self.last = Some((run, now));
+        self.loaded.clear();
+    }
+
+    fn releases(&mut self, (since, acquired): (Time, u32), now: Time, released: u32) {
+        self.held += now.since(since);
+        if self.places.len() < PAIRS || self.places.contains_key(&(acquired, released)) {
+            *self.places.entry((acquired, released)).or_default() += 1;
+        }
+    }
+
+    /// A handler has the word from now on.
+    fn hands_over(&mut self, now: Time, waited_since: Option<Time>) {
+        if let (Some((_, free)), Some(waited)) = (self.last, waited_since) {
+            self.handed_over += now.saturating_since(free.max(waited));
+        }
+    }
+
+    /// For how long it was held; none if it was used otherwise.
+    pub(in crate::spin) fn held(&self) -> Option<Held> {
+        let ((acquired_at, released_at), _) = self.places.iter().max_by_key(|(_, times)| **times)?;
+        let Exclusive { held, handed_over, failed, .. } = *self;
+        let found = Held { held, handed_over, acquired_at: *acquired_at, released_at: *released_at, failed };
+        (!self.otherwise).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Picoseconds held and handed over, and the places, after accesses by time, run, place, act and whether it changed the word, of
+    /// which those of a handler that is named find one that waits since then.
+    fn held(
+        accesses: &[(u64, u64, u32, Act, bool)],
+        waits: Option<(u64, u64)>,
+    ) -> Option<(u64, u64, (u32, u32))> {
+        let mut word = Exclusive::default();
+        for &(ps, run, pc, act, changed) in accesses {
+            let since = waits.filter(|(who, _)| *who == run).map(|(_, since)| Time::from_ps(since));
+            word.see(Access { run, pc, now: Time::from_ps(ps), act, changed }, since);
+        }
+        word.held().map(|word| (word.held.ps(), word.handed_over.ps(), (word.acquired_at, word.released_at)))
+    }
+
+    const TAKE: u32 = 10;
+    const GIVE: u32 = 20;
+
+    #[test]
+    fn a_lock_is_acquired_and_released() {
+        let swap = [(100, 1, TAKE, Act::Take, true), (160, 1, GIVE, Act::Store, true)];
+        assert_eq!(held(&swap, None), Some((60, 0, (TAKE, GIVE))));
+        assert_eq!(held(&swap[..1], None), None);
+        let again = [(300, 2, TAKE, Act::Take, true), (310, 2, GIVE, Act::Take, true)];
+        assert_eq!(held(&[swap, again].concat(), None), Some((70, 0, (TAKE, GIVE))));
+        // One that fails meanwhile, and one that looks; the first waits from 120 on, and the word is free from 160 until 300.
+        let between = [(120, 2, TAKE, Act::Take, false), (130, 3, 30, Act::Load, false)];
+        let all = [&swap[..1], &between, &swap[1..], &again].concat();
+        assert_eq!(held(&all, Some((2, 120))), Some((70, 140, (TAKE, GIVE))));
+        // A load linked, its store conditional, and a store.
+        let linked = [
+            (100, 1, 9, Act::Load, false),
+            (101, 1, TAKE, Act::Take, true),
+            (150, 1, GIVE, Act::Store, true),
+        ];
+        assert_eq!(held(&linked, None), Some((49, 0, (TAKE, GIVE))));
+        // Three states: a further store of the same handler.
+        let third = [(190, 1, 21, Act::Store, true)];
+        assert_eq!(held(&[&swap[..], &third].concat(), None), Some((90, 0, (TAKE, GIVE))));
+    }
+
+    #[test]
+    fn the_turn_of_a_ticket_is_from_its_load_until_it_is_passed_on() {
+        for act in [Act::Store, Act::Add] {
+            let turn = [(100, 1, TAKE, Act::Load, false), (150, 1, GIVE, act, true)];
+            assert_eq!(held(&turn, None), Some((50, 0, (TAKE, GIVE))));
+            // Another one waits from 110 on, and finds its turn at 155.
+            let next = [(155, 2, TAKE, Act::Load, false), (180, 2, GIVE, act, true)];
+            let waits = [(110, 2, TAKE, Act::Load, false)];
+            let all = [&turn[..1], &waits, &turn[1..], &next].concat();
+            assert_eq!(held(&all, Some((2, 110))), Some((50 + 25, 5, (TAKE, GIVE))));
+        }
+        // It is known from its first release on.
+        let known = [
+            (150, 1, GIVE, Act::Store, true),
+            (200, 2, TAKE, Act::Load, false),
+            (230, 2, GIVE, Act::Store, true),
+        ];
+        assert_eq!(held(&known, None), Some((30, 0, (TAKE, GIVE))));
+    }
+
+    #[test]
+    fn counters_and_flags_are_no_locks() {
+        let by = |runs: &[u64], act| -> Vec<_> {
+            (100..).zip(runs).map(|(ps, run)| (ps, *run, TAKE, act, true)).collect()
+        };
+        // Counted once or twice by each, and a word that is tried until nobody was faster.
+        for (runs, act) in [(&[1, 2, 3][..], Act::Add), (&[1, 1, 2, 2], Act::Add), (&[1, 2, 3], Act::Take)] {
+            assert_eq!(held(&by(runs, act), None), None, "{runs:?} {act:?}");
+        }
+        // One sets it, and another clears it; one takes something out, and gives back by addition.
+        for (run, act) in [(2, Act::Store), (1, Act::Add)] {
+            assert_eq!(held(&[(100, 1, TAKE, Act::Take, true), (110, run, GIVE, act, true)], None), None);
+        }
+        // Two locks in a word.
+        let two = [(100, 1, TAKE), (110, 2, TAKE), (150, 1, GIVE), (160, 2, GIVE)];
+        assert_eq!(held(&two.map(|(ps, run, pc)| (ps, run, pc, Act::Take, true)), None), None);
+    }
+}
