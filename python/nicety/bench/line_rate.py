@@ -349,7 +349,7 @@ def _loads(row: LineRateRow) -> list[str]:
         *(fixed(100 * count / row["packets"], 1) for count in of_packets),
         fixed(100 * row["sent_per_packet"], 1),
         *(fixed(100 * load, 1) for load in of_parts),
-        fixed(100 * loads["lock"], 1) if row["locks"] else "-",
+        fixed(100 * loads["lock"], 1) if any(lock["waits"] for lock in row["locks"]) else "-",
     ]
 
 

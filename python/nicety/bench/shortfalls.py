@@ -121,7 +121,7 @@ def _enough(row: LineRateRow) -> str:
             why = f" ({_occupied(_busiest(row))})"
         return f"{few}, and no number would keep up{why}. {_at_most(row)}"
     # With more of them handlers would wait longer for one another.
-    least = "at least " if row["locks"] or row["memory"]["shared_accesses"] else ""
+    least = "at least " if any(lock["waits"] for lock in row["locks"]) or row["memory"]["shared_accesses"] else ""
     return f"{least}{row['hpus_needed']} processors would keep up, and {few}."
 
 
