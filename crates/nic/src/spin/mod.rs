@@ -184,7 +184,7 @@ impl Processors {
         self.alarm.replace(Some(alarm));
     }
 
-    /// Words of memory that handlers have waited for, mostly locks.
+    /// Words of memory that handlers hold one at a time: locks, and words for which nobody had to wait and that may be locks.
     pub fn waited_words(&self) -> Vec<WaitedWord> {
         self.contention.list()
     }

@@ -58,8 +58,10 @@ pub(in crate::spin) struct Exclusive {
     places: BTreeMap<(u32, u32), u64>,
 }
 
-/// Most pairs of places that are told apart.
+/// Most pairs of places that are told apart, and handlers of which it is known when they loaded the word last: those that began first are
+/// forgotten, as they have long ended.
 const PAIRS: usize = 64;
+const LOADERS: usize = 4096;
 
 /// What a word was held for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +81,12 @@ impl Exclusive {
         let Access { run, pc, now, act, changed } = access;
         if !changed {
             match act {
-                Act::Load => _ = self.loaded.insert(run, (now, pc)),
+                Act::Load => {
+                    self.loaded.insert(run, (now, pc));
+                    if self.loaded.len() > LOADERS {
+                        self.loaded.pop_first();
+                    }
+                }
                 Act::Store => {}
                 Act::Add | Act::Take => self.failed += 1,
             }
@@ -197,6 +204,15 @@ mod tests {
             (230, 2, GIVE, Act::Store, true),
         ];
         assert_eq!(held(&known, None), Some((30, 0, (TAKE, GIVE))));
+    }
+
+    #[test]
+    fn a_word_that_is_only_looked_at_takes_no_more_and_more_memory() {
+        let mut word = Exclusive::default();
+        for run in 0..2 * LOADERS as u64 {
+            word.see(Access { run, pc: TAKE, now: Time::from_ps(run), act: Act::Load, changed: false }, None);
+        }
+        assert_eq!(word.loaded.len(), LOADERS);
     }
 
     #[test]
