@@ -105,13 +105,14 @@ pub(super) fn limit_of_traffic(
         .iter()
         .find(|part| part.load > 1.0 && !["packet buffer", "host"].contains(&part.part))
         .map(|most| most.part);
+    let has_places = parts.iter().all(|part| part.part != "packet buffer" || part.load <= 1.0);
     let of_card = match by_loads {
         None | Some("waiting") if overloaded.is_none() && lost.dropped > 0 => Some("packet buffer"),
         Some("waiting") if !lost.held_up => overloaded,
         // Handlers that keep their processors do not wait for one another with a processor idle: packets came in bursts.
         Some("waiting") if !lost.parked => overloaded.or(by_loads),
-        // A buffer is full because another part is overloaded, if one is.
-        Some("packet buffer") => overloaded.or(by_loads),
+        // A buffer that drops what finds it full, or has places for all, is full because another part is overloaded.
+        Some("packet buffer") if lost.dropped > 0 || has_places => overloaded.or(by_loads),
         other => other,
     };
     // The host limits where it cannot do even what the card lets through, however long its rings hide that.
@@ -240,6 +241,9 @@ mod tests {
         // With credits packets have places on the way, too; without, a buffer fills up because of processors.
         assert_eq!(of(Some("packet buffer"), 0, false), Some("packet buffer"));
         assert_eq!(of(Some("packet buffer"), 7, false), Some("handler processors"));
+        let few = [PartRow::new("packet buffer", None, 0.86), PartRow::new("lock", None, 1.15)];
+        let held_up = Lost { held_up: true, ..Lost::default() };
+        assert_eq!(limit_of_traffic(Some("packet buffer"), &held_up, 0.8, &few), Some("lock"));
     }
 
     #[test]
