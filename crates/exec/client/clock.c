@@ -406,10 +406,8 @@ EXPORT ssize_t recvmsg(int file, struct msghdr *message, int flags) {
 EXPORT pid_t waitpid(pid_t child, int *status, int options) {
     REAL(waitpid);
     static const struct timespec look = {.tv_nsec = 1000000};
-    if (options & WNOHANG || !is_waiter())
-        return real(child, status, options);
-    int error = errno;
-    for (int looks = 0; looks < CHILD_LOOKS; looks++) {
+    int error = errno, waits = !(options & WNOHANG);
+    for (int looks = 0; waits && is_waiter() && looks < CHILD_LOOKS; looks++) {
         pid_t found = real(child, status, options | WNOHANG);
         if (found)
             return found;
@@ -417,7 +415,7 @@ EXPORT pid_t waitpid(pid_t child, int *status, int options) {
         syscall(SYS_nanosleep, &look, NULL);
     }
     errno = error;
-    WAITING(1, real(child, status, options));
+    WAITING(waits, real(child, status, options));
 }
 
 EXPORT pid_t wait(int *status) {

@@ -5,6 +5,7 @@
 //! further store of its own, before anybody else changes the word, belongs to what it held. Any other change, as of counters, of words
 //! that are tried again and again, or of several locks in a word, says that no handler holds the word.
 
+use nicety_hpu::{Image, OrderPoint};
 use nicety_types::{Duration, Time};
 use std::collections::BTreeMap;
 
@@ -19,6 +20,18 @@ pub(in crate::spin) enum Act {
     Add,
     /// Another atomic operation.
     Take,
+}
+
+impl Act {
+    /// What the instruction at an ordering point does to its word.
+    pub(in crate::spin) fn of(point: &OrderPoint, image: &Image, pc: u32) -> Act {
+        match *point {
+            OrderPoint::Atomic { write: true, .. } if image.adds_at(pc) => Act::Add,
+            OrderPoint::Atomic { write: true, .. } => Act::Take,
+            OrderPoint::Memory { write: true, .. } => Act::Store,
+            OrderPoint::Atomic { .. } | OrderPoint::Memory { .. } | OrderPoint::Fence => Act::Load,
+        }
+    }
 }
 
 /// An access of a handler's run.

@@ -42,19 +42,9 @@ const CONFLICT_SLICE: u64 = 128;
 struct Due {
     /// The cycles that it takes beside its own.
     extra: u64,
-    /// The word that others wait for, if it is to one, with its address; and what it does to it.
+    /// What it does, and the word that others wait for, if it is to one, with its address.
+    point: OrderPoint,
     word: Option<(u32, SharedWord)>,
-    act: Act,
-}
-
-/// What an instruction does to a word.
-fn act_of(point: &OrderPoint, image: &Image, pc: u32) -> Act {
-    match *point {
-        OrderPoint::Atomic { write: true, .. } if image.adds_at(pc) => Act::Add,
-        OrderPoint::Atomic { write: true, .. } => Act::Take,
-        OrderPoint::Memory { write: true, .. } => Act::Store,
-        OrderPoint::Atomic { .. } | OrderPoint::Memory { .. } | OrderPoint::Fence => Act::Load,
-    }
 }
 
 /// Grants turns to a handler's accesses before which nothing happens, so that its slice goes on with them.
@@ -374,7 +364,7 @@ impl Processors {
                 fill(&mut space, timings, &attachment, memory, &mut running.memory);
                 space.order_words(&words);
                 let mut reservations = application.reservations.borrow_mut();
-                let performed = due.take().map_or(Ok(()), |Due { extra, word, act }| {
+                let performed = due.take().map_or(Ok(()), |Due { extra, point, word }| {
                     let pc = context.pc();
                     let value = |space: &AddressSpace<'_>| {
                         let (address, _) = word.as_ref()?;
@@ -385,7 +375,7 @@ impl Processors {
                     context.stall(extra);
                     if let Some((_, shared)) = &word {
                         let changed = value(&space) != before;
-                        let run = running.number;
+                        let (run, act) = (running.number, Act::of(&point, image, pc));
                         self.comes_to(shared, &WordAccess { run, image, pc, act, changed });
                     }
                     Ok(())
@@ -454,8 +444,7 @@ impl Processors {
                         continue;
                     }
                     let extra = levels.in_turn(&mut running.turn(), &point);
-                    let pc = thread.state.borrow().context.pc();
-                    due = Some(Due { extra, word, act: act_of(&point, image, pc) });
+                    due = Some(Due { extra, point, word });
                 }
                 Exit::Ecall => {
                     let asked = self.sim.now();
