@@ -5,7 +5,7 @@ use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
 use nicety_nic::ethernet::HostWork;
-use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, LevelUse, WaitedWord};
+use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, HeldWord, LevelUse};
 use nicety_types::Frequency;
 
 /// The packets that come to a card.
@@ -72,7 +72,7 @@ pub(super) struct Load {
     /// Packets that the card sent over the whole run.
     pub(super) sent: u64,
     /// Words that its handlers have held one at a time over the whole run.
-    pub(super) words: Vec<WaitedWord>,
+    pub(super) words: Vec<HeldWord>,
     /// Whether the program has a payload handler.
     pub(super) payload_handler: bool,
     /// Pieces of memory in no level.
@@ -109,7 +109,7 @@ impl Load {
             host: None,
             port: None,
             sent: card.sent(),
-            words: processors.waited_words(),
+            words: processors.held_words(),
             payload_handler: handlers.has_payload_handler(),
             ideal: hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
             ideal_cycles: if hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
@@ -146,7 +146,7 @@ impl Load {
     }
 
     /// The words that handlers have waited for. Others may be no locks.
-    pub(super) fn locks(&self) -> impl Iterator<Item = &WaitedWord> {
+    pub(super) fn locks(&self) -> impl Iterator<Item = &HeldWord> {
         self.words.iter().filter(|word| word.waits > 0)
     }
 
@@ -160,7 +160,7 @@ impl Load {
     }
 
     /// The load of a lock: while it is handed over, it is nobody else's.
-    pub(super) fn lock(&self, word: &WaitedWord) -> f64 {
+    pub(super) fn lock(&self, word: &HeldWord) -> f64 {
         self.share(word.held + word.handed_over)
     }
 

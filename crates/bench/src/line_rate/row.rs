@@ -12,7 +12,7 @@ use super::verdict::{PartRow, Verdict, capacity, parts, verdict};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
-use nicety_nic::spin::WaitedWord;
+use nicety_nic::spin::HeldWord;
 use nicety_types::{Frequency, HandlerRun, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -439,7 +439,7 @@ fn lock_rows(load: &Load) -> Vec<LockRow> {
     rows
 }
 
-fn lock_row(word: &WaitedWord, load: &Load) -> LockRow {
+fn lock_row(word: &HeldWord, load: &Load) -> LockRow {
     let of_packet = |time: Duration| time.ps() as f64 / load.packets() as f64;
     LockRow {
         word: word.word.clone(),

@@ -42,7 +42,7 @@ pub(crate) use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::commands::printf::Printed;
-pub use handlers::contention::WaitedWord;
+pub use handlers::contention::HeldWord;
 pub use handlers::memory::cached::{CacheCounts, CacheUse};
 pub use handlers::memory::levels::LevelUse;
 pub use handlers::memory::waits::WaitingLine;
@@ -185,7 +185,7 @@ impl Processors {
     }
 
     /// Words of memory that handlers hold one at a time: locks, and words for which nobody had to wait and that may be locks.
-    pub fn waited_words(&self) -> Vec<WaitedWord> {
+    pub fn held_words(&self) -> Vec<HeldWord> {
         self.contention.list()
     }
 

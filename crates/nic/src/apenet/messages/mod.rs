@@ -254,7 +254,7 @@ impl Messenger {
     pub(in crate::apenet) fn held_up(&self) -> Vec<HeldUp> {
         let (pairs, window) = (self.pairs.get(), self.window.get());
         let waiting = |peer: &Rc<Peer>| {
-            let pair = (pairs != Pairs::ONE).then_some(peer.pair);
+            let pair = (pairs.bits > 0).then_some(peer.pair);
             HeldUp { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
         };
         self.peers.borrow().values().map(waiting).filter(|held_up| held_up.sends > 0).collect()

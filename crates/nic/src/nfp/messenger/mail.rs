@@ -263,6 +263,24 @@ mod tests {
         assert_eq!(mail.arrived(envelope(Kind::Rts, 1, 200), PATH), Came::Refused, "it comes twice");
     }
 
+    #[test]
+    fn each_pair_of_processes_has_a_window_of_its_own() {
+        // The pair is bits 4 and 5 of the tag.
+        let mut mail = Mail::new(0, 2, Pairs { first: 4, bits: 2 });
+        let message = |pair: u64, id| Envelope { tag: pair << 4 | 3, ..envelope(Kind::Rts, 1, id) };
+        for id in 0..WINDOW as u32 {
+            assert_eq!(mail.arrived(message(1, id), PATH), Came::Message);
+        }
+        assert_eq!(mail.arrived(message(1, 100), PATH), Came::Refused);
+        assert_eq!(mail.arrived(message(2, 101), PATH), Came::Message);
+        // Credits are of the pair that they name.
+        mail.sends(1, 3);
+        let credit = |lane| Envelope { lane, ..envelope(Kind::Credit, 1, 1) };
+        for (pair, came) in [(2, Came::Refused), (4, Came::Refused), (3, Came::Room(1)), (3, Came::Refused)] {
+            assert_eq!(mail.arrived(credit(pair), PATH), came, "{pair}");
+        }
+    }
+
     proptest! {
         /// No envelope makes the state grow beyond the windows, and no more credits are granted than were used.
         #[test]

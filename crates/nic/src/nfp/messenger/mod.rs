@@ -107,7 +107,7 @@ impl Messenger {
         let pairs = self.pairs.get();
         let waiting = |(place, window): (u32, &Credits)| {
             let (to, pair) = (place / pairs.count(), place % pairs.count());
-            let pair = (pairs != Pairs::ONE).then_some(pair);
+            let pair = (pairs.bits > 0).then_some(pair);
             HeldUp { to, pair, sends: window.waiting() as u64, window: WINDOW }
         };
         (0..).zip(&*self.windows.borrow()).map(waiting).filter(|held_up| held_up.sends > 0).collect()

@@ -32,7 +32,7 @@ pub(in crate::spin) enum Word {
 
 /// The contention for a word in a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitedWord {
+pub struct HeldWord {
     /// The word, such as `byte 8 of the state`.
     pub word: String,
     /// The source line that takes it.
@@ -170,9 +170,9 @@ impl Contention {
     }
 
     /// The words that handlers hold one at a time, by the time they were held. Where none has waited, they may have had another use.
-    pub(in crate::spin) fn list(&self) -> Vec<WaitedWord> {
+    pub(in crate::spin) fn list(&self) -> Vec<HeldWord> {
         let words = self.words.borrow();
-        let mut found: Vec<WaitedWord> = words.values().filter_map(State::held).collect();
+        let mut found: Vec<HeldWord> = words.values().filter_map(State::held).collect();
         found.sort_by_key(|word| std::cmp::Reverse(word.held + word.handed_over));
         found
     }
@@ -212,7 +212,7 @@ impl State {
     }
 
     /// The lock that the word is, or may be. Where some failed to acquire it and none has waited, nobody is held up by it.
-    fn held(&self) -> Option<WaitedWord> {
+    fn held(&self) -> Option<HeldWord> {
         let Held { held, handed_over, acquired_at, released_at, failed } = self.exclusive.held()?;
         if self.waits == 0 && failed > 0 {
             return None;
@@ -221,7 +221,7 @@ impl State {
             self.waited_at.iter().max_by_key(|(_, times)| **times).map_or(acquired_at, |(pc, _)| *pc);
         let line = |pc| self.lines.get(&pc).cloned();
         let taken_at = line(acquired_at)?;
-        Some(WaitedWord {
+        Some(HeldWord {
             word: self.name.clone(),
             given_back_at: line(released_at).filter(|line| *line != taken_at),
             waited_at: line(waited_at)?,
