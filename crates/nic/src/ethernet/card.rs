@@ -115,6 +115,10 @@ impl Card {
             sim: sim.clone(),
             spec,
         });
+        if let Some(handling) = &card.handling {
+            let owner = Rc::downgrade(&card);
+            handling.frames().belong_to(owner);
+        }
         sim.spawn(card.clone().fetch_descriptors());
         sim.spawn(card.clone().serve_link());
         sim.spawn(card.clone().serve_port());

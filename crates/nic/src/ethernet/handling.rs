@@ -8,7 +8,8 @@ use super::spec::HandlersSpec;
 use super::wire;
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use crate::spin::{
-    Attachment, Busy, Frame, FrameFate, FrameLimits, Frames, HandlerError, Handlers, HpuSpec, stages,
+    Attachment, Busy, Frame, FrameFate, FrameLimits, FrameOwner, Frames, Handled, HandlerError, Handlers,
+    HpuSpec, stages,
 };
 use nicety_kernel::Sim;
 use nicety_types::{Buffer, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Starter, Time};
@@ -145,6 +146,12 @@ struct Installed {
     rule: Rule,
     attachment: Rc<Attachment>,
     report: RefCell<RuleReport>,
+}
+
+impl Installed {
+    fn count(&self, change: impl FnOnce(&mut RuleReport)) {
+        change(&mut self.report.borrow_mut());
+    }
 }
 
 /// The card's rules and its handler processors.
@@ -287,6 +294,51 @@ pub(super) struct Checked {
     pub(super) path: Path,
 }
 
+impl FrameOwner for Card {
+    fn handled(self: Rc<Card>, handled: Handled) {
+        let Handled { number, message, came, .. } = handled;
+        let (source, now) = (message.source, self.sim.now());
+        let handling = self.handling.as_ref().expect("it has handlers");
+        let count = |change: fn(&mut RuleReport)| handling.rules.borrow()[number as usize].count(change);
+        let nowhere = |fate, what| {
+            self.judge(source, fate, 1);
+            self.recorder.message_matched(message, now, what);
+        };
+        if !matches!(handled.fate, FrameFate::Host | FrameFate::Queue(_)) {
+            self.recorder.packet_settled(message, 0, now);
+        }
+        match handled.fate {
+            FrameFate::Host | FrameFate::Queue(_) => count(|report| report.to_host += 1),
+            FrameFate::Wire => {
+                count(|report| report.to_wire += 1);
+                nowhere(Fate::Wire, "sent on");
+                handling.sent.set(handling.sent.get() + 1);
+            }
+            FrameFate::Drop => {
+                count(|report| report.dropped += 1);
+                nowhere(Fate::Dropped, "dropped by handler");
+            }
+            FrameFate::Failed => {
+                count(|report| report.failed += 1);
+                nowhere(Fate::Failed, "handler failed");
+            }
+        }
+        if matches!(handled.fate, FrameFate::Drop | FrameFate::Failed) {
+            return self.left(handling, message, came);
+        }
+        let card = self.clone();
+        self.sim.spawn(async move {
+            card.take_on(handled).await;
+            card.left(card.handling.as_ref().expect("it has handlers"), message, came);
+        });
+    }
+
+    fn rule(&self, number: u32) -> String {
+        let handling = self.handling.as_ref().expect("it has handlers");
+        handling.rules.borrow()[number as usize].rule.to_string()
+    }
+}
+
 impl Card {
     /// Gives a frame, whose last byte came then, to its rule's handlers, or takes it to host memory.
     pub(super) async fn choose(self: &Rc<Card>, handling: &Handling, checked: Checked, came: Time) {
@@ -300,65 +352,39 @@ impl Card {
         let checked = Checked { path, ..checked };
         let Some((number, installed)) = handling.chosen(&checked.frame) else {
             self.accept(checked).await;
-            handling.frames.watch_settled(message, self.sim.now());
-            self.settle(message.source, came);
-            self.port.free_slot();
-            return;
+            return self.left(handling, message, came);
         };
-        let card = self.clone();
-        self.sim.spawn(async move {
-            let handling = card.handling.as_ref().expect("it has rules");
-            card.handle(handling, number as u32, &installed, checked).await;
-            handling.frames.watch_settled(message, card.sim.now());
-            card.settle(message.source, came);
-            card.port.free_slot();
+        installed.count(|report| report.frames += 1);
+        let frame = checked.frame;
+        handling.frames.handle(Frame {
+            attachment: installed.attachment.clone(),
+            number: number as u32,
+            message,
+            came,
+            bytes: &frame,
+            channel: (self.hash(&frame) % self.receive.len()) as u32,
+            path: checked.path,
         });
     }
 
-    async fn handle(self: &Rc<Card>, handling: &Handling, number: u32, installed: &Installed, of: Checked) {
-        let Checked { message, frame, path, .. } = of;
-        let count = |change: fn(&mut RuleReport)| change(&mut installed.report.borrow_mut());
-        count(|report| report.frames += 1);
-        let channels = self.receive.len();
-        let frame = Frame {
-            attachment: &installed.attachment,
-            rule: &installed.rule,
-            number,
-            message,
-            bytes: &frame,
-            channel: (self.hash(&frame) % channels) as u32,
-            path,
-        };
-        let handled = handling.frames.handle(frame).await;
-        if !matches!(handled.fate, FrameFate::Host | FrameFate::Queue(_)) {
-            self.recorder.packet_settled(message, 0, self.sim.now());
-        }
-        let to_host = match handled.fate {
-            FrameFate::Host => self.hash(&handled.bytes),
+    /// Takes a frame that a handler has left to where it goes. Returns when it has left the card's buffer.
+    async fn take_on(self: &Rc<Card>, handled: Handled) {
+        let Handled { message, bytes, path, .. } = handled;
+        let hash = match handled.fate {
+            FrameFate::Wire => return self.send_on(message, &bytes, path).await,
             FrameFate::Queue(channel) => channel as usize,
-            FrameFate::Wire => {
-                count(|report| report.to_wire += 1);
-                self.judge(message.source, Fate::Wire, 1);
-                self.recorder.message_matched(message, self.sim.now(), "sent on");
-                handling.sent.set(handling.sent.get() + 1);
-                return self.send_on(message, &handled.bytes, handled.path).await;
-            }
-            FrameFate::Drop => {
-                count(|report| report.dropped += 1);
-                self.judge(message.source, Fate::Dropped, 1);
-                return self.recorder.message_matched(message, self.sim.now(), "dropped by handler");
-            }
-            FrameFate::Failed => {
-                count(|report| report.failed += 1);
-                self.judge(message.source, Fate::Failed, 1);
-                return self.recorder.message_matched(message, self.sim.now(), "handler failed");
-            }
+            _ => self.hash(&bytes),
         };
-        count(|report| report.to_host += 1);
-        let verified = self.verified(&handled.bytes);
-        let payload = Payload::real(handled.bytes);
-        self.write(Arriving { hash: to_host, payload, frames: 1, verified, message, path: handled.path })
-            .await;
+        let verified = self.verified(&bytes);
+        let payload = Payload::real(bytes);
+        self.write(Arriving { hash, payload, frames: 1, verified, message, path }).await;
+    }
+
+    /// A frame, whose last byte came then, has left the card's buffer.
+    fn left(&self, handling: &Handling, message: MessageId, came: Time) {
+        handling.frames.watch_settled(message, self.sim.now());
+        self.settle(message.source, came);
+        self.port.free_slot();
     }
 
     /// Sends a frame of a handler. Returns when it has left the card's buffer.

@@ -46,7 +46,7 @@ pub use handlers::contention::HeldWord;
 pub use handlers::memory::cached::{CacheCounts, CacheUse};
 pub use handlers::memory::levels::LevelUse;
 pub use handlers::memory::waits::WaitingLine;
-pub(crate) use handlers::run::frames::{Fate as FrameFate, Frame, FrameLimits};
+pub(crate) use handlers::run::frames::{Fate as FrameFate, Frame, FrameLimits, Handled, Owner as FrameOwner};
 pub use handlers::run::frames::{Frames, load_frame_handler};
 pub use host::CallError;
 pub use host::command::{Appending, Pending};

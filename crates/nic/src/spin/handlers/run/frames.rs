@@ -16,11 +16,11 @@ use crate::spin::programs::program::{HandlerError, HandlerNames, Handlers, Kind,
 use crate::spin::spec::HpuSpec;
 use crate::spin::stages;
 use nicety_hpu::{DeviceAccess, Image};
-use nicety_kernel::{Signal, Sim};
-use nicety_types::{Buffer, Duration, MessageId, Path, Recorder};
-use std::cell::{Cell, RefCell};
+use nicety_kernel::Sim;
+use nicety_types::{Buffer, Duration, MessageId, Path, Recorder, Time};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::{Deref, Range};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// The name of a frame handler in a program.
@@ -62,12 +62,12 @@ impl FrameLimits {
 
 /// A frame for a handler.
 pub(crate) struct Frame<'f> {
-    /// The handlers.
-    pub(crate) attachment: &'f Rc<Attachment>,
-    /// The rule that chose them, and its number.
-    pub(crate) rule: &'f dyn std::fmt::Display,
+    /// The handlers, and the number of their rule.
+    pub(crate) attachment: Rc<Attachment>,
     pub(crate) number: u32,
     pub(crate) message: MessageId,
+    /// When its last byte came.
+    pub(crate) came: Time,
     pub(crate) bytes: &'f [u8],
     /// The receive channel that the card would choose.
     pub(crate) channel: u32,
@@ -104,24 +104,38 @@ impl Fate {
 
 /// A frame as its handler has left it.
 pub(crate) struct Handled {
+    /// As its card gave it.
+    pub(crate) number: u32,
+    pub(crate) message: MessageId,
+    pub(crate) came: Time,
     pub(crate) fate: Fate,
     pub(crate) bytes: Buffer,
     pub(crate) path: Path,
 }
 
-/// A frame between its caller and its handler.
+/// A card that has handlers for frames.
+pub(crate) trait Owner {
+    /// Takes a frame that a handler has left.
+    fn handled(self: Rc<Self>, handled: Handled);
+
+    /// The rule with a number.
+    fn rule(&self, number: u32) -> String;
+}
+
+/// A frame that waits for its handler.
 struct Work {
     attachment: Rc<Attachment>,
+    number: u32,
     message: MessageId,
-    memory: Option<RunMemory>,
-    handled: Option<(Ended, RunMemory, Path)>,
-    done: Signal,
+    came: Time,
+    memory: RunMemory,
 }
 
 /// Handler processors for frames.
 pub struct Frames {
     processors: Processors,
     limits: FrameLimits,
+    owner: OnceCell<Weak<dyn Owner>>,
     work: RefCell<Vec<Option<Work>>>,
     unused: RefCell<Vec<usize>>,
 }
@@ -161,9 +175,19 @@ impl Frames {
         Rc::new(Frames {
             processors: Processors::new(sim, hpu, limits.place().into(), log, recorder),
             limits,
+            owner: OnceCell::new(),
             work: RefCell::default(),
             unused: RefCell::default(),
         })
+    }
+
+    /// Names the card that has them; once, before the first frame.
+    pub(crate) fn belong_to(&self, owner: Weak<dyn Owner>) {
+        assert!(self.owner.set(owner).is_ok(), "they have a card already");
+    }
+
+    fn owner(&self) -> Rc<dyn Owner> {
+        self.owner.get().and_then(Weak::upgrade).expect("a card outlives its frames")
     }
 
     /// Attaches a frame handler with its initial state; set-up, takes no virtual time.
@@ -181,9 +205,9 @@ impl Frames {
         attachment.state.bytes.borrow().clone()
     }
 
-    /// Has a handler run on a frame. Returns when it has ended.
-    pub(crate) async fn handle(self: &Rc<Frames>, frame: Frame<'_>) -> Handled {
-        let Frame { attachment, rule, number, message, bytes, channel, path } = frame;
+    /// Has a handler run on a frame, which goes to the [`Owner`] when it has ended.
+    pub(crate) fn handle(self: &Rc<Frames>, frame: Frame<'_>) {
+        let Frame { attachment, number, message, came, bytes, channel, path } = frame;
         let (start, len) = (self.limits.headroom, bytes.len() as u32);
         let place = Buffer::filled_by(self.limits.place() as usize, |place| {
             let (before, rest) = place.split_at_mut(start as usize);
@@ -198,27 +222,12 @@ impl Frames {
         for (at, word) in words.into_iter().enumerate() {
             memory.arguments[4 * at..][..4].copy_from_slice(&word.to_le_bytes());
         }
-        let done = Signal::new(&self.sim);
-        let (attachment, memory) = (attachment.clone(), Some(memory));
-        let work = Work { attachment, message, memory, handled: None, done: done.clone() };
         let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
             self.work.borrow_mut().push(None);
             self.work.borrow().len() - 1
         });
-        self.work.borrow_mut()[index] = Some(work);
+        self.work.borrow_mut()[index] = Some(Work { attachment, number, message, came, memory });
         self.ready(Run::new(index, Kind::Payload, None, path));
-        let is_done = || self.work.borrow()[index].as_ref().is_some_and(|work| work.handled.is_some());
-        done.wait_until(is_done).await;
-        let work = self.work.borrow_mut()[index].take().expect("its caller takes it");
-        self.unused.borrow_mut().push(index);
-        let (ended, memory, path) = work.handled.expect("just seen");
-        let (bytes, range) = memory.into_part();
-        let fate = self.fate(&ended, rule, &range);
-        let bytes = match fate {
-            Fate::Drop | Fate::Failed => Buffer::zeroed(0),
-            _ => bytes.part(range),
-        };
-        Handled { fate, bytes, path }
     }
 
     fn ready(self: &Rc<Frames>, run: Run) {
@@ -240,11 +249,9 @@ impl Frames {
     async fn run(self: &Rc<Frames>, thread: &Rc<Thread>, run: Run) {
         let Run { place, kind, mut path, .. } = run;
         let (now, ready) = (self.sim.now(), path.at());
-        let (attachment, message, memory) = {
-            let mut work = self.work.borrow_mut();
-            let work = work[place].as_mut().expect("it is ready");
-            (work.attachment.clone(), work.message, work.memory.take().expect("it runs once"))
-        };
+        let work = self.work.borrow_mut()[place].take().expect("it runs once");
+        let Work { attachment, number, message, came, memory } = work;
+        self.unused.borrow_mut().push(place);
         self.queued(thread.core, message, &mut path);
         thread.state.borrow_mut().begin(attachment.application());
         let entry = attachment.program.handlers.payload.expect("frame handlers are loaded as these");
@@ -283,12 +290,17 @@ impl Frames {
         if outcome == "invalid" || outcome == "FAIL" || !matches!(ended, Ended::Returned(_)) {
             running.application().count(|statistics| statistics.failed += 1);
         }
-        // Before its caller goes on, which may have another handler run on this very core.
+        // Before its card goes on, which may have another handler run on this very core.
         self.hpus.release(thread, self.sim.now());
-        let mut work = self.work.borrow_mut();
-        let work = work[place].as_mut().expect("its caller waits");
-        work.handled = Some((ended, running.memory, running.path));
-        work.done.notify_one();
+        let Running { memory, path, .. } = running;
+        let (bytes, range) = memory.into_part();
+        let owner = self.owner();
+        let fate = self.fate(&ended, || owner.rule(number), &range);
+        let bytes = match fate {
+            Fate::Drop | Fate::Failed => Buffer::zeroed(0),
+            _ => bytes.part(range),
+        };
+        owner.handled(Handled { number, message, came, fate, bytes, path });
     }
 
     /// Where a handler wants its frame to go; none if it is no answer.
@@ -312,9 +324,9 @@ impl Frames {
     }
 
     /// Where a frame goes, whose handler has left it so long.
-    fn fate(&self, ended: &Ended, rule: &dyn std::fmt::Display, range: &Range<usize>) -> Fate {
+    fn fate(&self, ended: &Ended, rule: impl Fn() -> String, range: &Range<usize>) -> Fate {
         let failed = |kind, why: String| {
-            self.report_failure(kind, None, format!("rule '{rule}': frame handler {why}"));
+            self.report_failure(kind, None, format!("rule '{}': frame handler {why}", rule()));
             Fate::Failed
         };
         let value = match ended {
