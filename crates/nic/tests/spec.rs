@@ -64,7 +64,7 @@ fn errors_name_their_place_and_a_remedy() {
             &[
                 "memory.cluster",
                 "4 cores (hpu.cores) do not divide into clusters of 3",
-                "write for example 2",
+                "e.g. --set memory.cluster=2",
             ],
         ),
         ("memory.l2.load=20", &["memory.l2.load", "nothing lies in this level", "memory.state = \"l2\""]),
@@ -84,19 +84,23 @@ fn memories_that_do_not_divide_are_refused() {
             &[
                 "memory.l2.banks",
                 "1048576 bytes, which do not divide into 6 banks of 4 bytes",
-                "for example 4",
+                "e.g. --set memory.l2.banks=4",
             ][..],
         ),
         (
             &["memory.data=l1", "memory.cluster=2", "memory.l1.banks=3", "memory.l1.interleave=64 B"],
-            &["memory.l1.banks", "2 clusters of 3 banks of 64 bytes in a row", "for example 2"],
+            &[
+                "memory.l1.banks",
+                "2 clusters of 3 banks of 64 bytes in a row",
+                "e.g. --set memory.l1.banks=2",
+            ],
         ),
         (
             &["memory.data=l1", "memory.l1.width=6 B", "memory.l1.interleave=16 B"],
             &[
                 "memory.l1.width",
                 "16 bytes in a row (interleave) do not divide into accesses of 6 bytes",
-                "\"4 B\"",
+                "e.g. --set memory.l1.width=4B",
             ],
         ),
         (
@@ -105,11 +109,11 @@ fn memories_that_do_not_divide_are_refused() {
         ),
         (
             &["memory.data=l1", "memory.l1.interleave=6 B"],
-            &["--set memory.l1.interleave=6 B: 6 bytes in a row", "accesses of 4 bytes", "example \"4 B\""],
+            &["--set memory.l1.interleave=6 B: 6 bytes in a row", "accesses of 4 bytes", "interleave=4B"],
         ),
         (
             &["memory.data=l1", "memory.l1.interleave=12 B"],
-            &["--set memory.l1.interleave=12 B: hpu.memory has", "1 banks of 12 bytes", "example \"8 B\""],
+            &["--set memory.l1.interleave=12 B: hpu.memory has", "1 banks of 12 bytes", "interleave=8B"],
         ),
         (
             &["memory.data=l1", "memory.l1.interleave=6 B", "memory.l1.width=3 B", "memory.l1.banks=3"],
@@ -120,13 +124,13 @@ fn memories_that_do_not_divide_are_refused() {
         ),
         (
             &["memory.data=l1", "memory.l1.banks=64", "hpu.memory=1000000 B"],
-            &["--set memory.l1.banks=64: hpu.memory has 1000000 bytes", "for example 50"],
+            &["--set memory.l1.banks=64: hpu.memory has 1000000 bytes", "e.g. --set memory.l1.banks=50"],
         ),
         (
             &["memory.data=l1", "hpu.memory=1000001 B"],
-            &["--set hpu.memory=1000001 B: hpu.memory has 1000001 bytes", "for example \"1000004 B\""],
+            &["--set hpu.memory=1000001 B: hpu.memory has 1000001 bytes", "e.g. --set hpu.memory=1000004B"],
         ),
-        (&["memory.data=l1", "memory.l1.interleave=2 B"], &["memory.l1.interleave", "a word of 4 bytes"]),
+        (&["memory.data=l1", "memory.l1.interleave=2 B"], &["memory.l1.interleave", "from 4 B to 1 MiB"]),
         (
             &["memory.data=l1", "hpu.cycles.load=3", "memory.l1.load=2"],
             &["memory.l1.load", "takes 3 cycles (hpu.cycles.load)", "write 3 or more"],
@@ -165,16 +169,20 @@ fn data_caches_that_cannot_be_are_refused() {
         (&[], &["memory.cache.size=4 KiB"], &["memory.cache.size", "no level", "memory.l2.cached = true"]),
         (&cached, &["memory.cache.ways=2"], &["[memory.cache]", "size = "]),
         (&sized, &[], &["[memory.cache]", "transfer = "]),
-        (&all, &["memory.cache.line=48 B"], &["memory.cache.line", "a power of two", "\"32 B\""]),
+        (&all, &["memory.cache.line=48 B"], &["memory.cache.line", "a power of two", "line=32B"]),
         (
             &all,
             &["memory.cache.ways=3"],
-            &["memory.cache.ways", "4096 bytes do not divide into sets of 3 lines of 64 bytes", "example 2"],
+            &[
+                "memory.cache.ways",
+                "4096 bytes do not divide into sets of 3 lines of 64 bytes",
+                "e.g. --set memory.cache.ways=2",
+            ],
         ),
         (
             &all,
             &["memory.cache.size=1000 B"],
-            &["memory.cache.size", "1000 bytes are no whole lines of 64 bytes", "\"1024 B\""],
+            &["memory.cache.size", "1000 bytes are no whole lines of 64 bytes", "size=1024B"],
         ),
         (
             &all,
@@ -278,4 +286,45 @@ fn clusters_and_commands_of_pspin_fit_the_card() {
         let found = with("pspin", overrides).unwrap_err();
         assert!(found.contains(error), "{overrides:?}: {found}");
     }
+}
+
+/// What is suggested in place of a value can be written there, and is all that has to be changed.
+#[test]
+fn suggestions_are_accepted() {
+    let mut suggested = Vec::new();
+    for overrides in [
+        &["memory.cluster=5"][..],
+        &["memory.cluster=4"],
+        &["memory.cluster=16"],
+        &["memory.cluster=64"],
+        &["hpu.cores=30"],
+        &["hpu.cores=3"],
+        &["hpu.cores=48"],
+        &["hpu.stack=16 KiB"],
+        &["hpu.stack=1 KiB", "memory.cluster=32"],
+        &["memory.l1.interleave=3"],
+        &["memory.l1.width=0"],
+    ] {
+        let error = with("pspin", overrides).unwrap_err();
+        let (_, value) =
+            error.split_once("e.g. --set ").unwrap_or_else(|| panic!("no suggestion in {error}"));
+        assert!(!value.contains(char::is_whitespace), "one line, and one error: {error}");
+        let mended = [overrides, &[value]].concat();
+        assert!(with("pspin", &mended).is_ok(), "{mended:?}: {:?}", with("pspin", &mended).err());
+        suggested.push(value.to_owned());
+    }
+    assert_eq!(
+        suggested[..9],
+        [
+            "memory.cluster=8",
+            "memory.cluster=8",
+            "memory.cluster=8",
+            "memory.cluster=8",
+            "hpu.cores=32",
+            "hpu.cores=8",
+            "hpu.cores=32",
+            "hpu.stack=2048B",
+            "memory.cluster=16"
+        ]
+    );
 }

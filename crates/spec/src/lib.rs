@@ -55,6 +55,6 @@ pub use library::{Library, SHIPPED};
 pub use listing::{Kind, Listing, Parameter};
 pub use moved::Move;
 pub use ratio::Ratio;
-pub use reader::{Change, Reader, Section};
+pub use reader::{Change, Reader, Remedy, Section};
 pub use spec::{Spec, parse_override};
 pub use units::Quantity;

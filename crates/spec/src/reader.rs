@@ -53,6 +53,17 @@ pub struct Section<'r> {
     path: String,
 }
 
+/// A value that fits the others, of a key whose value contradicts them.
+#[derive(Clone, Debug)]
+pub struct Remedy<'r> {
+    /// The section of the key.
+    pub section: &'r Section<'r>,
+    /// The key.
+    pub key: &'r str,
+    /// The value, as in a spec without quotes.
+    pub value: String,
+}
+
 /// A value read: itself, and its text in base units and lowest terms.
 type Parsed<T> = Result<(T, String), UnitError>;
 
@@ -161,8 +172,16 @@ impl<'r> Section<'r> {
     fn size_with(&self, key: &str, range: RangeInclusive<u64>, default: Option<&str>, doc: &str) -> u64 {
         let allowed =
             format!("from {} to {}", units::print_size(*range.start()), units::print_size(*range.end()));
+        // What is suggested is a size that the key may have.
+        let clamped = |bytes: u64| units::print_size(bytes.clamp(*range.start(), *range.end()));
         let parse = |raw: &Raw| {
-            let bytes = units::parse_size(&unit_text(raw, Quantity::Size)?)?;
+            let bytes = units::parse_size(&unit_text(raw, Quantity::Size)?).map_err(|error| {
+                let meant = error.suggestion.as_deref().and_then(|text| units::parse_size(text).ok());
+                match meant.filter(|bytes| !range.contains(bytes)) {
+                    Some(bytes) => UnitError { suggestion: Some(clamped(bytes)), ..error },
+                    None => error,
+                }
+            })?;
             within(bytes, &range, || format!("expected a size {allowed}"))?;
             Ok((bytes, format!("{bytes} B")))
         };
@@ -287,6 +306,27 @@ impl<'r> Section<'r> {
         };
         error = error.about(path).help(help);
         self.reader.state.borrow_mut().errors.push(error);
+    }
+
+    /// Refuses values that contradict one another: of those with a remedy the one that was changed last, and of several the last one
+    /// here. Without remedies it is the value of `key`, and `otherwise` says what to do.
+    pub fn refuse_one(&self, message: &str, remedies: &[Remedy<'_>], key: &str, otherwise: &str) {
+        match remedies.iter().max_by_key(|remedy| remedy.section.change(remedy.key)) {
+            Some(Remedy { section, key, value }) => {
+                section.refuse(key, message, &section.example(key, value));
+            }
+            None => self.refuse(key, message, otherwise),
+        }
+    }
+
+    /// Words that tell to write such a value for `key` where the spec has it now: in a file, or as an option.
+    pub fn example(&self, key: &str, value: &str) -> String {
+        let path = self.full(key);
+        match self.reader.spec.values.get(&path).map(|entry| &entry.origin) {
+            Some(Origin::Option(_)) => option_example(&path, value),
+            _ if value.contains(' ') => format!("write for example \"{value}\""),
+            _ => format!("write for example {value}"),
+        }
     }
 
     /// Where the value of `key` was changed last, if it was: of values that conflict, the one to mend.
@@ -424,6 +464,11 @@ fn flag(raw: &Raw) -> Parsed<bool> {
     Ok((flag, flag.to_string()))
 }
 
+/// A value as an option. Without blanks it needs no quotes in a shell.
+fn option_example(path: &str, value: &str) -> String {
+    format!("e.g. --set {path}={}", value.replace(' ', ""))
+}
+
 /// Points an error at a value.
 pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
     match &entry.origin {
@@ -448,8 +493,7 @@ fn refused(
     let value = error.suggestion.clone().or(known).unwrap_or_else(|| quantity.example().to_owned());
     let fault = locate(SpecError::new(error.message), entry).about(&*path);
     let wrapped = match entry.origin {
-        // Without blanks a value needs no quotes in a shell.
-        Origin::Option(_) => return fault.help(format!("e.g. --set {path}={}", value.replace(' ', ""))),
+        Origin::Option(_) => return fault.help(option_example(&path, &value)),
         Origin::File { wrapped, .. } => wrapped,
         Origin::Default => false,
     };

@@ -2,6 +2,7 @@
 
 mod banks;
 mod cache_shape;
+mod clusters;
 mod commands;
 mod data_cache;
 mod divisor;
@@ -260,7 +261,14 @@ pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
     let memory = s.size("memory", banks::MEMORY, "HPU memory, of all applications together") as u32;
     let stack = size("stack", 1 << 20, "stack of a handler");
-    let around = memory::Around { cores, memory, clock_hz: clock.hz(), costs, overlaps: overlap.is_some() };
+    let around = memory::Around {
+        cores,
+        memory,
+        clock_hz: clock.hz(),
+        costs,
+        overlaps: overlap.is_some(),
+        pspin_stack: commands::is_pspins(reader).then_some(stack),
+    };
     let memories = memory::read(reader, &around);
     HpuSpec {
         cores,

@@ -2,7 +2,7 @@
 
 use crate::spin::spec::divisor::divisor_near;
 use nicety_hpu::BankTiming;
-use nicety_spec::{Reader, Section};
+use nicety_spec::{Reader, Remedy, Section};
 
 /// Least and most bytes of HPU memory.
 pub(super) const MEMORY: std::ops::RangeInclusive<u64> = 64..=64 << 20;
@@ -32,15 +32,16 @@ pub(super) fn check(reader: &Reader<'_>, s: &Section<'_>, banks: &BankTiming, me
         };
         Some(width * rows).filter(|near| *near >= WORD)
     };
-    let bytes = |bytes: u64| format!("write for example \"{bytes} B\"");
+    let bytes = |bytes: u64| format!("{bytes} B");
     let hpu = reader.section("hpu");
+    let remedy = |section, key, value| Remedy { section, key, value };
     let mut remedies = Vec::new();
     let message;
     if width > interleave || !interleave.is_multiple_of(width) {
         message =
             format!("{interleave} bytes in a row (interleave) do not divide into accesses of {width} bytes");
-        remedies.extend(interleave_near().map(|near| (s, "interleave", bytes(near))));
-        remedies.push((s, "width", bytes(divisor_near(interleave, width))));
+        remedies.extend(interleave_near().map(|near| remedy(s, "interleave", bytes(near))));
+        remedies.push(remedy(s, "width", bytes(divisor_near(interleave, width))));
     } else if let (Some(part), Some(memory)) = (part, memory)
         && !part.is_multiple_of(count * interleave)
     {
@@ -54,19 +55,15 @@ pub(super) fn check(reader: &Reader<'_>, s: &Section<'_>, banks: &BankTiming, me
         let above = Some(memory.bytes.next_multiple_of(rows)).filter(|above| MEMORY.contains(above));
         let near = above.unwrap_or(memory.bytes / rows * rows);
         if MEMORY.contains(&near) {
-            remedies.push((&hpu, "memory", bytes(near)));
+            remedies.push(remedy(&hpu, "memory", bytes(near)));
         }
-        remedies.extend(interleave_near().map(|near| (s, "interleave", bytes(near))));
+        remedies.extend(interleave_near().map(|near| remedy(s, "interleave", bytes(near))));
         if part.is_multiple_of(interleave) {
             let near = divisor_near(part / interleave, count);
-            remedies.push((s, "banks", format!("write for example {near}")));
+            remedies.push(remedy(s, "banks", near.to_string()));
         }
     } else {
         return;
     }
-    let best = remedies.iter().max_by_key(|(section, key, _)| section.change(key));
-    match best {
-        Some((section, key, help)) => section.refuse(key, &message, help),
-        None => s.refuse("banks", &message, "write another number of banks, and another interleave"),
-    }
+    s.refuse_one(&message, &remedies, "banks", "write another number of banks, and another interleave");
 }

@@ -6,13 +6,13 @@ use nicety_spec::Section;
 
 /// The shape that `size`, `ways` and `line` give; none where they contradict one another, which is refused.
 pub(super) fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
-    let refuse = |key, what: &str, remedy: String| {
-        s.refuse(key, what, &format!("write for example {remedy}"));
+    let refuse = |key, what: &str, value: String| {
+        s.refuse(key, what, &s.example(key, &value));
         None
     };
     if !line.is_power_of_two() {
         let near = (line.next_power_of_two() / 2).max(4);
-        return refuse("line", "a line is a power of two", format!("\"{near} B\""));
+        return refuse("line", "a line is a power of two", format!("{near} B"));
     }
     let set = u64::from(ways) * u64::from(line);
     if !bytes.is_multiple_of(line) {
@@ -20,7 +20,7 @@ pub(super) fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option
         return refuse(
             "size",
             &format!("{bytes} bytes are no whole lines of {line} bytes"),
-            format!("\"{near} B\""),
+            format!("{near} B"),
         );
     }
     if !u64::from(bytes).is_multiple_of(set) {

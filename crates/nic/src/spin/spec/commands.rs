@@ -1,6 +1,6 @@
 //! Processors that run handlers written for PsPIN: `hpu.interface`, and the command unit in `[hpu.commands]`.
 
-use crate::spin::spec::{Level, MemorySpec, Piece, pspin_map as map};
+use crate::spin::spec::{Level, MemorySpec, Piece, clusters, pspin_map as map};
 use nicety_spec::Reader;
 
 /// The command unit of a processor, in cycles of the processors' clock, and the memory of its cluster.
@@ -20,18 +20,23 @@ pub struct CommandsSpec {
     pub protection: u32,
 }
 
-/// Reads `hpu.interface`, and what goes with PsPIN's.
+/// Whether handlers are written for PsPIN.
+pub(super) fn is_pspins(reader: &Reader<'_>) -> bool {
+    let doc = "the interface that handlers are written for: nicety.h, or the headers of PsPIN";
+    reader.section("hpu").choice_or("interface", &["nicety", "pspin"], "nicety", doc) == "pspin"
+}
+
+/// Reads what goes with the interface of PsPIN, if handlers are written for it.
 pub(super) fn read(
     reader: &Reader<'_>,
     memories: &MemorySpec,
     cores: usize,
     stack: u32,
 ) -> Option<CommandsSpec> {
-    let hpu = reader.section("hpu");
-    let doc = "the interface that handlers are written for: nicety.h, or the headers of PsPIN";
-    if hpu.choice_or("interface", &["nicety", "pspin"], "nicety", doc) == "nicety" {
+    if !is_pspins(reader) {
         return None;
     }
+    let hpu = reader.section("hpu");
     let s = reader.section("hpu.commands");
     let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
     let spec = CommandsSpec {
@@ -60,28 +65,6 @@ pub(super) fn read(
             "write memory.state = \"l2\" and memory.data = \"l2\"",
         );
     }
-    let clusters = cores / memories.cluster.max(1);
-    if clusters > map::CLUSTERS {
-        hpu.refuse(
-            "cores",
-            &format!(
-                "{clusters} clusters: a task of PsPIN has the scratchpads of {} clusters",
-                map::CLUSTERS
-            ),
-            &format!("write {} or fewer, or raise memory.cluster", map::CLUSTERS * memories.cluster),
-        );
-    }
-    let each = map::RUNTIME / memories.cluster.clamp(1, 1024) as u32;
-    if stack > each {
-        hpu.refuse(
-            "stack",
-            &format!(
-                "the stacks of a cluster's {} cores have {} bytes in all",
-                memories.cluster,
-                map::RUNTIME
-            ),
-            &format!("write \"{each} B\" or less"),
-        );
-    }
+    clusters::check(reader, memories.cluster as u64, cores as u64, stack);
     Some(spec)
 }

@@ -2,10 +2,10 @@
 
 use crate::spin::spec::banks::{self, Divided};
 use crate::spin::spec::cache_shape::shape;
+use crate::spin::spec::clusters;
 use crate::spin::spec::data_cache::{self, DataCacheSpec};
-use crate::spin::spec::divisor::divisor_near;
 use nicety_hpu::{AtomicsAt, BankTiming, CacheShape, CycleCosts};
-use nicety_spec::{Reader, Section};
+use nicety_spec::{Reader, Remedy, Section};
 
 /// A level of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +158,8 @@ pub(super) struct Around {
     pub(super) costs: CycleCosts,
     /// Whether these are those of `[hpu.overlap]`.
     pub(super) overlaps: bool,
+    /// Bytes of a stack, where the cores run handlers written for PsPIN.
+    pub(super) pspin_stack: Option<u32>,
 }
 
 const KEYS: [&str; 13] = [
@@ -196,13 +198,26 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
     let mut cluster =
         s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
     if cluster > cores || !cores.is_multiple_of(cluster) {
-        s.refuse(
-            "cluster",
+        let hpu = reader.section("hpu");
+        let cluster_near = clusters::cluster_near(cores, cluster, around.pspin_stack);
+        let cores_near = clusters::cores_near(cores, cluster, around.pspin_stack);
+        let remedy = |section, key, value: u64| Remedy { section, key, value: value.to_string() };
+        let remedies: Vec<_> = cores_near
+            .map(|near| remedy(&hpu, "cores", near))
+            .into_iter()
+            .chain(cluster_near.map(|near| remedy(&s, "cluster", near)))
+            .collect();
+        s.refuse_one(
             &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
-            &format!("write for example {}", divisor_near(cores, cluster)),
+            &remedies,
+            "cluster",
+            "write others of both",
         );
         // What follows is no fault of its own.
-        cluster = cores;
+        cluster = match around.pspin_stack {
+            None => cores,
+            Some(_) => cluster_near.unwrap_or(cluster.min(cores)),
+        };
     }
     let levels = Level::ALL.map(|level| match level {
         Level::Ideal => None,
@@ -279,11 +294,8 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
     let contended = s.flag_or("contended", true, "accesses wait for one another");
     let cached = s.flag_or("cached", false, "loads and stores look for their lines in [memory.cache] before");
     let banks = s.count_or("banks", 1..=4096, 1, "banks of it") as u32;
-    let interleave = s.size_or("interleave", 1..=1 << 20, "4 B", "consecutive bytes in one bank") as u32;
+    let interleave = s.size_or("interleave", 4..=1 << 20, "4 B", "consecutive bytes in one bank") as u32;
     let width = s.size_or("width", 1..=4096, "4 B", "bytes that a bank moves in an occupancy") as u32;
-    if interleave < 4 {
-        s.refuse("interleave", "a word of 4 bytes lies in one bank", "write \"4 B\" or more");
-    }
     let cycles = |key, default: u32, doc| s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
     let occupancy = cycles("occupancy", 1, "cycles for which an access occupies its bank");
     let atomics = match s.choice_or(
@@ -327,7 +339,7 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
     };
     let timing = BankTiming {
         banks,
-        interleave: interleave.max(4),
+        interleave,
         width,
         occupancy,
         atomics,
