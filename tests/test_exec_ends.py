@@ -85,6 +85,20 @@ world.Barrier()
     assert "is a fork of rank 1; of a rank one process uses the network" in err
 
 
+def test_a_fork_that_ends_the_run_by_its_use_of_the_network_is_named(tmp_path: Path) -> None:
+    program = """
+import os
+world.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+world.Barrier()
+if rank == 1 and os.fork() == 0: world.Barrier()
+world.Barrier()
+"""
+    status, _, err = run(tmp_path, program)
+    assert status == 1
+    last = err.splitlines()[-1]
+    assert re.match(r"nicety: process \d+, a fork of rank 1, asked for the network", last), err
+
+
 def test_a_stopped_process_is_noticed(tmp_path: Path) -> None:
     program = "import os, signal\nworld.Barrier()\nif rank: os.kill(os.getpid(), signal.SIGSTOP)\nworld.Barrier()\n"
     status, _, err = run(tmp_path, program)

@@ -97,6 +97,7 @@ type slot struct {
 	counts      counts
 	end         uint32
 	endCode     int32
+	fork        uint32
 	shared      [8][96]byte
 }
 

@@ -87,9 +87,11 @@ static void begin_child(void) {
 /* Why a process that does not take part is refused. */
 static int refuse(void) {
     static int told;
-    if (is_fork && !told++)
+    if (is_fork && !told++) {
+        nicety_slot->fork = (uint32_t)own_pid;
         fprintf(stderr, "nicety: process %d is a fork of rank %u; of a rank one process uses the network, which is not this one\n",
                 (int)own_pid, own_rank);
+    }
     return -ENODEV;
 }
 

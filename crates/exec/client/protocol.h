@@ -168,6 +168,7 @@ struct nicety_slot {
     struct nicety_counts counts; /* when the last reply was given */
     _Atomic uint32_t end; /* how the process has ended, */
     int32_t end_code;     /* and with which status, or code of MPI_Abort */
+    _Atomic uint32_t fork; /* a fork of the process that has asked for the network; 0 if none */
     char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed; the first byte is last */
 };
 

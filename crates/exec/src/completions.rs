@@ -38,6 +38,11 @@ impl Completions {
         self.log.as_deref().map(tell)
     }
 
+    /// Why bytes of the process cannot be reached.
+    pub(crate) fn unreachable(&self, what: &str, place: (u64, u64), error: &std::io::Error) -> Error {
+        self.turns.unreachable(self.rank, what, place, error)
+    }
+
     /// A completion is there for the process: of an operation of the schedule, if there is one.
     pub(crate) fn complete(&self, completion: Completion, op: Option<u32>) {
         self.logged(|log| log.completes(self.rank, op));

@@ -269,6 +269,11 @@ impl Pages {
         }
     }
 
+    /// The number of a fork of a process that has asked for the network, and was refused.
+    pub(crate) fn fork_of(&self, rank: u32) -> Option<u32> {
+        Some(self.slot(rank).fork.load(Ordering::Acquire)).filter(|&pid| pid != 0)
+    }
+
     /// A process whose call waits need not look for its reply.
     pub(crate) fn send_to_sleep(&self, rank: u32) {
         let turn = &self.slot(rank).turn;

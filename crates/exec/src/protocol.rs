@@ -161,6 +161,7 @@ pub(crate) struct Slot {
     pub(crate) counts: [[AtomicU64; KINDS]; 2],
     pub(crate) end: AtomicU32,
     pub(crate) end_code: std::sync::atomic::AtomicI32,
+    pub(crate) fork: AtomicU32,
     pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
 }
 
@@ -345,6 +346,6 @@ const _: () = {
     assert!(
         size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16
     );
-    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1784);
+    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1788);
     assert!(std::mem::offset_of!(Slot, args) == 40 && std::mem::offset_of!(Slot, completion) == 120);
 };

@@ -13,6 +13,7 @@ use nicety::{Error, Host};
 use nicety_kernel::{Either, Signal, describe};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +82,7 @@ pub(crate) struct Turns {
     /// Whether all have taken part.
     is_complete: Cell<bool>,
     /// Whether a process was found dead.
-    has_died: Cell<bool>,
+    died: Cell<Option<u32>>,
     interrupt: Option<Arc<AtomicBool>>,
 }
 
@@ -105,7 +106,7 @@ impl Turns {
             in_vain: Cell::new(0),
             patience,
             is_complete: Cell::new(false),
-            has_died: Cell::new(false),
+            died: Cell::new(None),
             interrupt,
         }
     }
@@ -363,8 +364,31 @@ impl Turns {
         (0..self.pages.ranks()).find(failed)
     }
 
+    /// A fork of a process of a rank that has asked for the network.
+    fn fork(&self) -> Option<(u32, u32)> {
+        (0..self.pages.ranks()).find_map(|rank| self.pages.fork_of(rank).map(|pid| (rank, pid)))
+    }
+
+    /// Why bytes of a process cannot be reached.
+    pub(crate) fn unreachable(
+        &self,
+        rank: u32,
+        what: &str,
+        (address, bytes): (u64, u64),
+        error: &io::Error,
+    ) -> Error {
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            return self.died(rank);
+        }
+        Error::Program(format!(
+            "{bytes} bytes at {address:#x} of the process{what} cannot be reached: {error}; the simulation reads and writes the memory \
+             of its processes (ptrace(2) says what may forbid it)"
+        ))
+    }
+
     fn died(&self, rank: u32) -> Error {
-        self.has_died.set(true);
+        // The first one: a launcher ends the others.
+        self.died.set(self.died.get().or(Some(rank)));
         let how = match (self.pages.end_of(rank), self.processes.signal_of(rank, &self.pages)) {
             (Some(End::Exit(status)), _) => format!(" with status {status}"),
             (_, Some(signal)) => format!(", by signal {signal}{},", name_of(signal)),
@@ -381,13 +405,20 @@ impl Turns {
         if let (Some(aborted), false) = (self.aborted(), error == Error::Interrupted) {
             return aborted;
         }
-        if let (Some(rank), true) = (self.failed(), self.has_died.get()) {
+        let died = self.died.get().filter(|_| error != Error::Interrupted);
+        if let (Some(rank), Some(_)) = (self.failed(), died) {
             return self.died(rank);
+        }
+        if let (Some((rank, pid)), Some(_)) = (self.fork(), died) {
+            return Error::Program(format!(
+                "process {pid}, a fork of rank {rank}, asked for the network, which one process of a rank has, and the processes ended; \
+                 leave MPI to the process that has called MPI_Init; what they printed may say more"
+            ));
         }
         let missing: Vec<u32> =
             (0..self.pages.ranks()).filter(|&rank| self.pages.process(rank).is_none()).collect();
         let (Error::Deadlock(_) | Error::Program(_), [first, ..]) = (&error, missing.as_slice()) else {
-            return error;
+            return died.map_or(error, |rank| self.died(rank));
         };
         let who = match missing.len() {
             all if all == self.pages.ranks() as usize => "no process of it".to_owned(),

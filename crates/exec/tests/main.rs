@@ -212,9 +212,8 @@ fn who_waits_for_what_never_comes_is_named() {
 fn a_process_that_ends_in_the_middle_ends_the_run() {
     for (what, how) in [("killed", ", by signal 9 (SIGKILL),"), ("leaves", " with status 0")] {
         let Err(Error::Program(text)) = runs("spin-discrete", what, 2) else { panic!("{what}") };
-        let expected = format!(
-            "rank 1: the process of rank 1 ended{how} before it had closed the network, as MPI_Finalize"
-        );
+        let expected =
+            format!("the process of rank 1 ended{how} before it had closed the network, as MPI_Finalize");
         assert!(text.contains(&expected), "{text}");
     }
 }

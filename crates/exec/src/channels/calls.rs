@@ -195,13 +195,13 @@ impl Goroutines {
         }
         let mut read = vec![0; bytes as usize];
         memory::read(self.process()?, address, &mut read)
-            .map_err(|error| unreachable_memory(address, bytes, &error))?;
+            .map_err(|error| self.turns.unreachable(self.rank, "", (address, bytes), &error))?;
         Ok(read)
     }
 
     fn write(&self, address: u64, contents: &[u8]) -> Result<(), Error> {
         memory::write(self.process()?, address, contents)
-            .map_err(|error| unreachable_memory(address, contents.len() as u64, &error))
+            .map_err(|error| self.turns.unreachable(self.rank, "", (address, contents.len() as u64), &error))
     }
 
     /// A buffer in place of so many bytes of the process.
@@ -240,13 +240,6 @@ impl Goroutines {
         self.give_back(place);
         Ok(())
     }
-}
-
-fn unreachable_memory(address: u64, bytes: u64, error: &std::io::Error) -> Error {
-    Error::Program(format!(
-        "{bytes} bytes at {address:#x} of the process cannot be reached: {error}; the simulation reads and writes the memory of its \
-         processes (ptrace(2) says what may forbid it)"
-    ))
 }
 
 /// The part of a card's memory that a call names.

@@ -452,11 +452,8 @@ impl Program {
         self.turns.pages.process(self.rank).ok_or_else(none)
     }
 
-    fn unreadable(what: &str, address: u64, bytes: u64, error: &std::io::Error) -> Error {
-        Error::Program(format!(
-            "{bytes} bytes at {address:#x} of the process, {what}, cannot be reached: {error}; the simulation reads and \
-             writes the memory of its processes (ptrace(2) says what may forbid it)"
-        ))
+    fn unreachable(&self, what: &str, place: (u64, u64), error: &std::io::Error) -> Error {
+        self.turns.unreachable(self.rank, what, place, error)
     }
 
     fn send(self: &Rc<Self>, send: Send) -> Result<i64, Error> {
@@ -464,7 +461,7 @@ impl Program {
         let mut bytes = vec![0; (head + send.bytes) as usize];
         bytes[..head as usize].copy_from_slice(&(send.data as u32).to_le_bytes()[..head as usize]);
         memory::read(self.process()?, send.address, &mut bytes[head as usize..])
-            .map_err(|error| Program::unreadable("to be sent", send.address, send.bytes, &error))?;
+            .map_err(|error| self.unreachable(", to be sent,", (send.address, send.bytes), &error))?;
         let buffer = self.buffer(bytes.len() as u64)?;
         let part = buffer.slice(0, bytes.len() as u64)?;
         if !bytes.is_empty() {

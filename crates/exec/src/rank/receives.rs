@@ -69,7 +69,7 @@ impl Program {
         }
         if bytes > 0 {
             memory::write(self.process()?, address, &buffer.read(head, bytes))
-                .map_err(|error| Program::unreadable("to be received into", address, bytes, &error))?;
+                .map_err(|error| self.unreachable(", to be received into,", (address, bytes), &error))?;
         }
         self.counts.borrow_mut().receives += 1;
         self.ended.count(Kind::Recv, sent <= room);

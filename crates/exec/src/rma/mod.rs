@@ -176,16 +176,12 @@ impl Owner {
     fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         let mut read = vec![0; bytes as usize];
         memory::read(self.pid, address, &mut read)
-            .map_err(|error| self.unreachable(address, bytes, &error))?;
+            .map_err(|error| self.unreachable((address, bytes), &error))?;
         Ok(read)
     }
 
-    fn unreachable(&self, address: u64, bytes: u64, error: &std::io::Error) -> Error {
-        Error::Program(format!(
-            "{bytes} bytes at {address:#x} of the process of rank {}, of an access to registered memory, cannot be reached: \
-             {error}; the simulation reads and writes the memory of its processes (ptrace(2) says what may forbid it)",
-            self.host.rank()
-        ))
+    fn unreachable(&self, place: (u64, u64), error: &std::io::Error) -> Error {
+        self.ended.unreachable(", of an access to registered memory,", place, error)
     }
 
     /// The places of a read: addresses and bytes.

@@ -232,7 +232,7 @@ impl OnRdma {
             let mut at = 0;
             for (address, bytes) in parts.iter().filter(|(_, bytes)| *bytes > 0) {
                 memory::write(self.owner.pid, *address, &buffer.read(at, *bytes))
-                    .map_err(|error| self.owner.unreachable(*address, *bytes, &error))?;
+                    .map_err(|error| self.owner.unreachable((*address, *bytes), &error))?;
                 at += bytes;
             }
         }
