@@ -45,7 +45,7 @@ func TestLayouts(t *testing.T) {
 	layout(completion{}, "nicety_completion", "context", "flags", "error", "bytes", "address", "data", "tag", "source", "cut")
 	layout(slot{}, "nicety_slot", "turn", "pid", "now_ps", "spent_ps", "clock_reads", "call", "flags", "args", "result", "completions",
 		"ended", "completion", "posted", "taken", "quiet_ps",
-		"looks_left", "looks", "counts", "end", "end_code", "fork", "shared")
+		"looks_left", "looks", "counts", "end", "end_code", "fork", "loaded", "watched", "shared")
 	layout(counts{}, "nicety_counts", "done", "failed")
 	number("NICETY_MAGIC", magic)
 	number("NICETY_VERSION", version)

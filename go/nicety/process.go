@@ -86,6 +86,8 @@ func attach() (*process, error) {
 		return nil, inputError(fmt.Sprintf("rank %d is process %d already; one process of a rank takes part",
 			rank, atomic.LoadUint32(&p.slot.pid)))
 	}
+	// Of this process nothing is known yet, whatever ended before it.
+	atomic.StoreUint32(&p.slot.end, 0)
 	// The simulator reads and writes the memory of messages.
 	syscall.RawSyscall(syscall.SYS_PRCTL, prSetPtracer, uintptr(shared.simulator), 0)
 	p.cpuNs = p.cpuTimeNs()

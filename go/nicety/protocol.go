@@ -4,7 +4,7 @@ package nicety
 
 const (
 	magic       = 0x5845795465634e
-	version     = 4
+	version     = 5
 	page        = 4096
 	slotBytes   = 4 * page
 	anyValue    = ^uint64(0)
@@ -98,6 +98,8 @@ type slot struct {
 	end         uint32
 	endCode     int32
 	fork        uint32
+	loaded      uint32
+	watched     uint32
 	shared      [8][96]byte
 }
 

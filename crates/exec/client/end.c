@@ -11,8 +11,11 @@
 #define EXPORT __attribute__((visibility("default")))
 
 void nicety_note_end(uint32_t how, int code) {
-    /* A child of vfork has the memory of this process, and is another. */
-    if (!nicety_attached() || nicety_slot->ended || nicety_slot->end || nicety_slot->pid != (uint32_t)getpid())
+    if (!nicety_slot || nicety_slot->ended || nicety_slot->end)
+        return;
+    /* Children have the memory of this process or a copy, and are others. */
+    uint32_t own = nicety_slot->pid ? nicety_slot->pid : nicety_slot->loaded;
+    if (own != (uint32_t)getpid())
         return;
     nicety_slot->end_code = code;
     atomic_store_explicit(&nicety_slot->end, how, memory_order_release);

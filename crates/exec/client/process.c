@@ -95,6 +95,29 @@ static int refuse(void) {
     return -ENODEV;
 }
 
+static int is_gone(uint32_t pid) {
+    return kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+static void ring_bell(void) {
+    atomic_fetch_add(&nicety_shared->bell, 1);
+    futex_wake(&nicety_shared->bell);
+}
+
+/* The simulator looks after the first process of a rank, which may end before it takes part. It may be a shell that starts the one that
+ * does, or that one's helper; where it has gone, the next one takes its place. */
+static void note_loaded(void) {
+    static const struct timespec limit = {.tv_nsec = 50000000};
+    uint32_t before = atomic_load(&nicety_slot->loaded);
+    if ((before && !is_gone(before)) || !atomic_compare_exchange_strong(&nicety_slot->loaded, &before, (uint32_t)own_pid))
+        return;
+    ring_bell();
+    /* How it ends is known only of a process that was looked after before. */
+    uint32_t watched = atomic_load(&nicety_slot->watched);
+    if (watched != (uint32_t)own_pid)
+        syscall(SYS_futex, &nicety_slot->watched, FUTEX_WAIT, watched, &limit, NULL, 0);
+}
+
 /* NICETY_EXEC is the path of the shared pages. Launchers and other programs without a rank are left alone. */
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("NICETY_EXEC");
@@ -126,6 +149,7 @@ __attribute__((constructor)) static void begin(void) {
     own_pid = getpid();
     pthread_atfork(NULL, NULL, begin_child);
     is_simulated = 1;
+    note_loaded();
 }
 
 uint32_t nicety_rank(void) {
@@ -160,6 +184,8 @@ int nicety_attach(void) {
     if (nicety_attached())
         return 0;
     if (atomic_compare_exchange_strong(&nicety_slot->pid, &none, (uint32_t)own_pid)) {
+        /* That of a process before this one, if it is known. */
+        nicety_slot->end = END_UNKNOWN;
         is_simulated = 1;
         round_up();
         return 0;
@@ -170,12 +196,11 @@ int nicety_attach(void) {
 
 static void ring(uint32_t turn) {
     atomic_store_explicit(&nicety_slot->turn, turn, memory_order_release);
-    atomic_fetch_add(&nicety_shared->bell, 1);
-    futex_wake(&nicety_shared->bell);
+    ring_bell();
 }
 
 static int is_without_simulator(void) {
-    return kill((pid_t)nicety_shared->simulator, 0) && errno == ESRCH;
+    return is_gone(nicety_shared->simulator);
 }
 
 static void wait_for_turn(void) {
@@ -253,8 +278,7 @@ static int leave(uint32_t how) {
     /* Another thread may be in a call. */
     if (!atomic_compare_exchange_strong(&nicety_slot->turn, &run, how))
         return 0;
-    atomic_fetch_add(&nicety_shared->bell, 1);
-    futex_wake(&nicety_shared->bell);
+    ring_bell();
     return 1;
 }
 

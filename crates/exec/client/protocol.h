@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define NICETY_MAGIC 0x5845795465634eULL
-#define NICETY_VERSION 4
+#define NICETY_VERSION 5
 #define NICETY_PAGE 4096
 /* Of a rank. */
 #define NICETY_SLOT_BYTES (4 * NICETY_PAGE)
@@ -166,9 +166,11 @@ struct nicety_slot {
     uint32_t looks_left; /* looks that may be counted */
     uint32_t looks; /* those that the process has counted since the last reply */
     struct nicety_counts counts; /* when the last reply was given */
-    _Atomic uint32_t end; /* how the process has ended, */
+    _Atomic uint32_t end; /* how the process has ended, or without one that takes part the first with the library, */
     int32_t end_code;     /* and with which status, or code of MPI_Abort */
     _Atomic uint32_t fork; /* a fork of the process that has asked for the network; 0 if none */
+    _Atomic uint32_t loaded; /* the first process of the rank with the library, whether it takes part or not; 0 if none */
+    _Atomic uint32_t watched; /* that one, once the simulator looks after it */
     char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed; the first byte is last */
 };
 

@@ -24,19 +24,31 @@ const OFFLOAD: (&str, &[u8]) =
     ("libnicety-offload", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-offload.so")));
 /// How long processes have to end after they are asked to.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long a process may take from one program to the next.
+const BEGINS: Duration = Duration::from_millis(10);
 /// How long a launcher has to end by itself when a process has died.
 const ENDS_ITSELF: Duration = Duration::from_secs(1);
 
 /// The processes of a run. They end with it.
 pub(crate) struct Processes {
+    launcher: Launcher,
+    /// The launcher, or without one the processes by rank.
     children: RefCell<Vec<Started>>,
-    /// The processes that take part, by rank.
+    /// The processes that are looked after, by number.
     known: RefCell<BTreeMap<u32, OwnedFd>>,
 }
 
 struct Started {
     child: Child,
     status: Option<ExitStatus>,
+}
+
+impl Started {
+    /// How it ended, if it has: the system forgets it then.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        self.status = self.status.or_else(|| self.child.try_wait().unwrap_or(None));
+        self.status
+    }
 }
 
 /// What is to be started.
@@ -203,6 +215,12 @@ fn remove_session(mpiexec: u32) {
     }
 }
 
+/// The processes of this machine, by number.
+fn all() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
 /// A process, by its number; none if it has ended.
 fn open(pid: u32) -> Option<OwnedFd> {
     // SAFETY: the call takes numbers alone.
@@ -221,7 +239,8 @@ impl Processes {
         let libraries = libraries.map_err(|error| {
             Error::Input(format!("{}: the library for processes: {error}", program.folder.display()))
         })?;
-        let processes = Processes { children: RefCell::default(), known: RefCell::new(BTreeMap::new()) };
+        let (children, known) = (RefCell::default(), RefCell::default());
+        let processes = Processes { launcher: program.launcher, children, known };
         for mut command in commands(program, pages, &libraries) {
             let child = command.spawn().map_err(|error| {
                 let what = command.get_program().to_string_lossy().into_owned();
@@ -235,15 +254,56 @@ impl Processes {
 
     /// Whether the process of a rank has taken part and is gone.
     pub(crate) fn is_gone(&self, rank: u32, pages: &Pages) -> bool {
-        let Some(pid) = pages.process(rank) else { return false };
+        pages.process(rank).is_some_and(|pid| self.has_ended(pid))
+    }
+
+    fn has_ended(&self, pid: u32) -> bool {
         let mut known = self.known.borrow_mut();
-        if let std::collections::btree_map::Entry::Vacant(entry) = known.entry(rank) {
+        if let std::collections::btree_map::Entry::Vacant(entry) = known.entry(pid) {
             let Some(file) = open(pid) else { return true };
             entry.insert(file);
         }
-        let mut look = libc::pollfd { fd: known[&rank].as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut look = libc::pollfd { fd: known[&pid].as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry, which lives as long as the call.
         unsafe { libc::poll(&raw mut look, 1, 0) == 1 }
+    }
+
+    /// Whether the process of a rank, or what was to start it, has ended before it took part.
+    pub(crate) fn has_ended_early(&self, rank: u32, pages: &Pages) -> bool {
+        if pages.process(rank).is_some() {
+            return false;
+        }
+        let has_first_ended = pages.loaded(rank).is_some_and(|pid| {
+            let has_ended = self.has_ended(pid);
+            pages.watch(rank, pid);
+            has_ended
+        });
+        match self.launcher {
+            Launcher::None => self.children.borrow_mut()[rank as usize].ended().is_some(),
+            Launcher::Mpich | Launcher::Openmpi => has_first_ended,
+        }
+    }
+
+    /// Whether a process of a rank is there, by the environment that it was started with: one that has ended may have been the helper of
+    /// a program that has not loaded the library, or have left what takes part to another one.
+    pub(crate) fn has_others(&self, rank: u32, pages: &Pages) -> bool {
+        let own = match self.launcher {
+            Launcher::Mpich => "PMI_RANK",
+            Launcher::Openmpi => "OMPI_COMM_WORLD_RANK",
+            Launcher::None => "NICETY_RANK",
+        };
+        let (run, own) = (format!("NICETY_EXEC={}", pages.path()), format!("{own}={rank}"));
+        let is_of_rank = |pid| {
+            let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let has = |variable: &str| all.split(|byte| *byte == 0).any(|each| each == variable.as_bytes());
+            has(&run) && has(&own)
+        };
+        let look = || all().any(is_of_rank);
+        // A process that begins another program has no environment for a moment.
+        look() || {
+            std::thread::sleep(BEGINS);
+            look()
+        }
     }
 
     /// Whether the process of a rank is stopped, as by SIGSTOP. One that a debugger holds is not.
@@ -254,28 +314,30 @@ impl Processes {
         status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
-    /// The signal that ended the process of a rank, where the system tells: until the launcher has taken note of its end, and from
-    /// Linux 6.15 on behind that.
-    pub(crate) fn signal_of(&self, rank: u32, pages: &Pages) -> Option<i32> {
-        let pid = pages.process(rank)?;
-        let own = self.children.borrow_mut().iter_mut().find_map(|started| {
-            (started.child.id() == pid).then(|| started.child.try_wait().ok().flatten()).flatten()
-        });
-        if let Some(status) = own {
-            return status.signal();
-        }
-        let status = zombie(pid).or_else(|| self.known.borrow().get(&rank).and_then(reaped))?;
-        ExitStatus::from_raw(status).signal()
+    /// How the process of a rank ended, where the system tells: until the launcher has taken note of its end, and from Linux 6.15 on
+    /// behind that.
+    pub(crate) fn status_of(&self, rank: u32, pages: &Pages) -> Option<ExitStatus> {
+        let started = |children: &[Started]| match self.launcher {
+            Launcher::None => children.get(rank as usize).map(|started| started.child.id()),
+            Launcher::Mpich | Launcher::Openmpi => pages.loaded(rank),
+        };
+        let pid = pages.process(rank).or_else(|| started(&self.children.borrow()))?;
+        let own = self
+            .children
+            .borrow_mut()
+            .iter_mut()
+            .find_map(|started| (started.child.id() == pid).then(|| started.ended()).flatten());
+        own.or_else(|| {
+            let status = zombie(pid).or_else(|| self.known.borrow().get(&pid).and_then(reaped))?;
+            Some(ExitStatus::from_raw(status))
+        })
     }
 
     /// How the program ended, once all that was started has: the first failure, if there is one.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         let mut first = ExitStatus::from_raw(0);
         for started in self.children.borrow_mut().iter_mut() {
-            if started.status.is_none() {
-                started.status = started.child.try_wait().unwrap_or(None);
-            }
-            let status = started.status?;
+            let status = started.ended()?;
             if first.success() {
                 first = status;
             }
@@ -298,7 +360,8 @@ impl Processes {
             self.kill(rank, pages);
         }
         // A launcher ends the others by itself when one has died, and Open MPI's does not bear a signal meanwhile.
-        if (0..pages.ranks()).any(|rank| self.is_gone(rank, pages)) {
+        let has_died = |rank| self.is_gone(rank, pages) || self.has_ended_early(rank, pages);
+        if self.launcher != Launcher::None && (0..pages.ranks()).any(has_died) {
             self.wait(ENDS_ITSELF);
         }
         if self.ended().is_none() {
@@ -325,7 +388,9 @@ impl Processes {
 
     /// Kills the process of a rank, if it is there.
     fn kill(&self, rank: u32, pages: &Pages) {
-        if let (Some(pid), false) = (pages.process(rank), self.is_gone(rank, pages)) {
+        if let Some(pid) =
+            pages.process(rank).or_else(|| pages.loaded(rank)).filter(|&pid| !self.has_ended(pid))
+        {
             // SAFETY: the call takes numbers alone; the process is of this run, and has not ended.
             unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
         }
@@ -345,11 +410,8 @@ impl Processes {
 
     /// The processes that those that run have started, and they in turn.
     fn descendants(&self) -> Vec<OwnedFd> {
-        let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| {
-                let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let parents: Vec<(u32, u32)> = all()
+            .filter_map(|pid| {
                 let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
                 // Behind the name: state, parent.
                 Some((pid, status.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?))

@@ -12,6 +12,7 @@
 //! - `cpu.rs`: where they run;
 //! - `spent.rs`: what processes spend their time with;
 //! - `turns.rs`: which of them runs, and when time goes on;
+//! - `ends.rs`: why a run ended;
 //! - `rank`: the calls of a process, carried out by a host and its card;
 //! - `notes.rs`: what cards tell of messages, in the words of their processes;
 //! - `completions.rs`: what has ended for a process;
@@ -27,6 +28,8 @@ mod channels;
 mod completions;
 #[cfg(target_os = "linux")]
 mod cpu;
+#[cfg(target_os = "linux")]
+mod ends;
 #[cfg(target_os = "linux")]
 mod installed;
 #[cfg(target_os = "linux")]

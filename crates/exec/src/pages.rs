@@ -171,6 +171,11 @@ impl Pages {
         Some(self.slot(rank).pid.load(Ordering::Acquire)).filter(|&pid| pid != 0)
     }
 
+    /// The first process of a rank that has the library, as far as one has, whether it takes part or not.
+    pub(crate) fn loaded(&self, rank: u32) -> Option<u32> {
+        Some(self.slot(rank).loaded.load(Ordering::Acquire)).filter(|&pid| pid != 0)
+    }
+
     /// Whether turns are waited for by looking, as there are CPUs for that.
     pub(crate) fn spins(&self) -> bool {
         self.spins.get() > 0
@@ -180,6 +185,19 @@ impl Pages {
     pub(crate) fn set_spins(&self, looks: bool) {
         self.spins.set(if looks { SPINS } else { 0 });
         self.header().spins.store(self.spins.get(), Ordering::Relaxed);
+    }
+
+    /// Tells that process that it is looked after.
+    pub(crate) fn watch(&self, rank: u32, pid: u32) {
+        let watched = &self.slot(rank).watched;
+        if watched.swap(pid, Ordering::Release) != pid {
+            wake(watched);
+        }
+    }
+
+    /// Whether any rank has a process that takes part.
+    pub(crate) fn has_processes(&self) -> bool {
+        (0..self.ranks).any(|rank| self.process(rank).is_some())
     }
 
     /// Whether all ranks have processes that take part.

@@ -4,7 +4,7 @@ use crate::portals::op;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 pub(crate) const PAGE: usize = 4096;
 /// Bytes of a rank.
 pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
@@ -162,6 +162,8 @@ pub(crate) struct Slot {
     pub(crate) end: AtomicU32,
     pub(crate) end_code: std::sync::atomic::AtomicI32,
     pub(crate) fork: AtomicU32,
+    pub(crate) loaded: AtomicU32,
+    pub(crate) watched: AtomicU32,
     pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
 }
 
@@ -346,6 +348,6 @@ const _: () = {
     assert!(
         size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16
     );
-    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1788);
+    assert!(std::mem::offset_of!(Slot, posted) == 1656 && std::mem::offset_of!(Slot, shared) == 1796);
     assert!(std::mem::offset_of!(Slot, args) == 40 && std::mem::offset_of!(Slot, completion) == 120);
 };

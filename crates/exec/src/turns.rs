@@ -5,15 +5,15 @@
 //! others; it comes back at an instant at which nothing else is left to happen, so that runs of one seed are alike.
 
 use crate::cpu::{Looking, Together};
+use crate::ends::stopped;
 use crate::launch::Processes;
-use crate::pages::{End, Pages, Reply};
+use crate::pages::{Pages, Reply};
 use crate::protocol::{Call, turn};
 use crate::spent::{Part, Spent};
 use nicety::{Error, Host};
 use nicety_kernel::{Either, Signal, describe};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_FIRST: Duration = Duration::from_secs(1);
 /// How long a process may be stopped.
-const STOPPED: Duration = Duration::from_secs(5);
+pub(crate) const STOPPED: Duration = Duration::from_secs(5);
 /// How long processes have to take part.
 const START: Duration = Duration::from_secs(120);
 
@@ -55,6 +55,8 @@ struct Rank {
     clock_reads: Cell<u64>,
     /// When it was last seen whether it is stopped, and since when it is.
     stopped: Cell<(Option<Instant>, Option<Instant>)>,
+    /// Since when it is known that its process has ended before it took part.
+    ended_early: Cell<Option<Instant>>,
 }
 
 /// What a process does next.
@@ -81,8 +83,8 @@ pub(crate) struct Turns {
     patience: u64,
     /// Whether all have taken part.
     is_complete: Cell<bool>,
-    /// Whether a process was found dead.
-    died: Cell<Option<u32>>,
+    /// The first process that has died, if one was found dead.
+    pub(crate) died: Cell<Option<u32>>,
     interrupt: Option<Arc<AtomicBool>>,
 }
 
@@ -122,6 +124,7 @@ impl Turns {
             released: Cell::new(false),
             clock_reads: Cell::new(0),
             stopped: Cell::default(),
+            ended_early: Cell::default(),
         });
         ranks.len() as u32 - 1
     }
@@ -256,6 +259,22 @@ impl Turns {
             || self.processes.is_gone(rank, &self.pages)
             || self.is_interrupted()
             || self.is_stopped(rank)
+            || self.never_comes(rank)
+    }
+
+    /// Whether no process of a rank takes part any more. Where none does, the program may be one without the network, of which that
+    /// is told when all have ended; but others may wait for this one before they take part.
+    fn never_comes(&self, rank: u32) -> bool {
+        if !self.processes.has_ended_early(rank, &self.pages) {
+            return false;
+        }
+        let since = self.with(rank, |own| {
+            let since = own.ended_early.get().unwrap_or_else(Instant::now);
+            own.ended_early.set(Some(since));
+            since
+        });
+        let is_certain = self.pages.has_processes() || !self.has_exited(rank);
+        (is_certain || since.elapsed() >= SETTLED_FIRST) && !self.processes.has_others(rank, &self.pages)
     }
 
     /// Whether all have started; no time passes before.
@@ -346,99 +365,6 @@ impl Turns {
         }
     }
 
-    /// Why all have been ended, if a process has asked for that.
-    pub(crate) fn aborted(&self) -> Option<Error> {
-        let code = |rank| match self.pages.end_of(rank) {
-            Some(End::Abort(code)) => Some((rank, code)),
-            _ => None,
-        };
-        let (rank, code) = (0..self.pages.ranks()).find_map(code)?;
-        Some(Error::Program(format!(
-            "rank {rank} called MPI_Abort with code {code}, which ends all processes; what it printed may say why"
-        )))
-    }
-
-    /// The rank of a process that failed and exited, of those that have not closed the network: a launcher ends the others.
-    fn failed(&self) -> Option<u32> {
-        let failed = |&rank: &u32| matches!(self.pages.end_of(rank), Some(End::Exit(1..)));
-        (0..self.pages.ranks()).find(failed)
-    }
-
-    /// A fork of a process of a rank that has asked for the network.
-    fn fork(&self) -> Option<(u32, u32)> {
-        (0..self.pages.ranks()).find_map(|rank| self.pages.fork_of(rank).map(|pid| (rank, pid)))
-    }
-
-    /// Why bytes of a process cannot be reached.
-    pub(crate) fn unreachable(
-        &self,
-        rank: u32,
-        what: &str,
-        (address, bytes): (u64, u64),
-        error: &io::Error,
-    ) -> Error {
-        if error.raw_os_error() == Some(libc::ESRCH) {
-            return self.died(rank);
-        }
-        Error::Program(format!(
-            "{bytes} bytes at {address:#x} of the process{what} cannot be reached: {error}; the simulation reads and writes the memory \
-             of its processes (ptrace(2) says what may forbid it)"
-        ))
-    }
-
-    fn died(&self, rank: u32) -> Error {
-        // The first one: a launcher ends the others.
-        self.died.set(self.died.get().or(Some(rank)));
-        let how = match (self.pages.end_of(rank), self.processes.signal_of(rank, &self.pages)) {
-            (Some(End::Exit(status)), _) => format!(" with status {status}"),
-            (_, Some(signal)) => format!(", by signal {signal}{},", name_of(signal)),
-            _ => String::new(),
-        };
-        Error::Program(format!(
-            "the process of rank {rank} ended{how} before it had closed the network, as MPI_Finalize and PtlFini do, and nicety.Main in Go; \
-             what it printed may say why"
-        ))
-    }
-
-    /// The error of a run, or one that says more: that processes never took part.
-    pub(crate) fn explain(&self, error: Error) -> Error {
-        if let (Some(aborted), false) = (self.aborted(), error == Error::Interrupted) {
-            return aborted;
-        }
-        let died = self.died.get().filter(|_| error != Error::Interrupted);
-        if let (Some(rank), Some(_)) = (self.failed(), died) {
-            return self.died(rank);
-        }
-        if let (Some((rank, pid)), Some(_)) = (self.fork(), died) {
-            return Error::Program(format!(
-                "process {pid}, a fork of rank {rank}, asked for the network, which one process of a rank has, and the processes ended; \
-                 leave MPI to the process that has called MPI_Init; what they printed may say more"
-            ));
-        }
-        let missing: Vec<u32> =
-            (0..self.pages.ranks()).filter(|&rank| self.pages.process(rank).is_none()).collect();
-        let (Error::Deadlock(_) | Error::Program(_), [first, ..]) = (&error, missing.as_slice()) else {
-            return died.map_or(error, |rank| self.died(rank));
-        };
-        let who = match missing.len() {
-            all if all == self.pages.ranks() as usize => "no process of it".to_owned(),
-            1 => format!("not rank {first}"),
-            several => format!("not {several} ranks, the first of them rank {first},"),
-        };
-        // A program that fails before, or a launcher that refuses to start anything, says so itself.
-        if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
-            return Error::Input(format!(
-                "the program ended with {status}, of which what it or its launcher printed may say why; {who} has opened an endpoint of \
-                 libfabric"
-            ));
-        }
-        Error::Input(format!(
-            "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
-             libfabric, libfabric itself, or Portals 4 (nicety cc --host), and be linked dynamically, or be in Go and use go/nicety; and it has to \
-             start as many processes as -n says"
-        ))
-    }
-
     fn enter(&self, rank: u32, state: State, what: &'static str) -> (Signal, &'static str) {
         self.with(rank, |own| {
             own.state.set(state);
@@ -458,6 +384,10 @@ impl Turns {
         loop {
             let rung = self.pages.rung();
             let (outside, held) = (self.in_state(State::Outside), self.in_state(State::Held));
+            if self.died.get().is_some() {
+                // Those who are outside may wait for it.
+                return false;
+            }
             if outside.is_empty() {
                 return self.complete(&held) || self.release();
             }
@@ -474,7 +404,8 @@ impl Turns {
             let late = settled || !launched || began.elapsed() >= START;
             // Who has come first waits for the others, so that runs are alike.
             let all_have = come.len() == outside.len() || self.pages.have_all_processes();
-            if self.is_interrupted() || (!come.is_empty() && (late || all_have)) {
+            let has_lost = outside.iter().any(|&rank| self.never_comes(rank));
+            if self.is_interrupted() || (!come.is_empty() && (late || all_have || has_lost)) {
                 let back = if self.is_interrupted() { outside } else { come };
                 back.into_iter().for_each(|rank| self.signal(rank).notify_all());
                 return true;
@@ -522,29 +453,5 @@ impl Turns {
             self.signal(rank).notify_all();
         }
         true
-    }
-}
-
-fn stopped(rank: u32) -> Error {
-    Error::Program(format!(
-        "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the others wait for it; continue it \
-         within that time (kill -CONT)",
-        STOPPED.as_secs()
-    ))
-}
-
-/// The name of a signal that ends programs, in brackets.
-const fn name_of(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGABRT => " (SIGABRT)",
-        libc::SIGBUS => " (SIGBUS)",
-        libc::SIGFPE => " (SIGFPE)",
-        libc::SIGHUP => " (SIGHUP)",
-        libc::SIGILL => " (SIGILL)",
-        libc::SIGINT => " (SIGINT)",
-        libc::SIGKILL => " (SIGKILL)",
-        libc::SIGSEGV => " (SIGSEGV)",
-        libc::SIGTERM => " (SIGTERM)",
-        _ => "",
     }
 }

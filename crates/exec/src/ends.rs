@@ -1,0 +1,163 @@
+//! Why a run ended: which of its processes, and how.
+
+use crate::pages::End;
+use crate::turns::Turns;
+use nicety::Error;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+impl Turns {
+    /// Why all have been ended, if a process has asked for that.
+    pub(crate) fn aborted(&self) -> Option<Error> {
+        let code = |rank| match self.pages.end_of(rank) {
+            Some(End::Abort(code)) => Some((rank, code)),
+            _ => None,
+        };
+        let (rank, code) = (0..self.pages.ranks()).find_map(code)?;
+        Some(Error::Program(format!(
+            "rank {rank} called MPI_Abort with code {code}, which ends all processes; what it printed may say why"
+        )))
+    }
+
+    /// Whether a process that has not closed the network failed and exited.
+    fn failed(&self, rank: u32) -> bool {
+        matches!(self.pages.end_of(rank), Some(End::Exit(1..)))
+    }
+
+    /// How a process ended, as far as that is known.
+    fn status_of(&self, rank: u32) -> Option<ExitStatus> {
+        match self.pages.end_of(rank) {
+            Some(End::Exit(status)) => Some(ExitStatus::from_raw(status << 8)),
+            _ => self.processes.status_of(rank, &self.pages),
+        }
+    }
+
+    /// Whether a process that has ended did so by exiting, and not by a signal.
+    pub(crate) fn has_exited(&self, rank: u32) -> bool {
+        self.status_of(rank).is_some_and(|status| status.code().is_some())
+    }
+
+    /// The process that has ended all, where one was found dead: a launcher ends the others, by these signals.
+    fn first(&self, found: u32) -> u32 {
+        let is_gone = |rank| {
+            self.processes.is_gone(rank, &self.pages) || self.processes.has_ended_early(rank, &self.pages)
+        };
+        let has_crashed = |rank: &u32| {
+            let signal = self.status_of(*rank).and_then(|status| status.signal());
+            signal.is_some_and(|signal| !matches!(signal, libc::SIGKILL | libc::SIGTERM)) && is_gone(*rank)
+        };
+        let mut ranks = 0..self.pages.ranks();
+        let failed = ranks.clone().find(|&rank| self.failed(rank));
+        failed.or_else(|| ranks.find(has_crashed)).unwrap_or(found)
+    }
+
+    /// A fork of a process of a rank that has asked for the network.
+    fn fork(&self) -> Option<(u32, u32)> {
+        (0..self.pages.ranks()).find_map(|rank| self.pages.fork_of(rank).map(|pid| (rank, pid)))
+    }
+
+    /// Why bytes of a process cannot be reached.
+    pub(crate) fn unreachable(
+        &self,
+        rank: u32,
+        what: &str,
+        (address, bytes): (u64, u64),
+        error: &io::Error,
+    ) -> Error {
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            return self.died(rank);
+        }
+        Error::Program(format!(
+            "{bytes} bytes at {address:#x} of the process{what} cannot be reached: {error}; the simulation reads and writes the memory \
+             of its processes (ptrace(2) says what may forbid it)"
+        ))
+    }
+
+    pub(crate) fn died(&self, rank: u32) -> Error {
+        let rank = self.died.get().unwrap_or_else(|| self.first(rank));
+        self.died.set(Some(rank));
+        let status = self.status_of(rank);
+        let how = match status.map(|status| (status.code(), status.signal())) {
+            Some((Some(code), _)) => format!(" with status {code}"),
+            Some((_, Some(signal))) => format!(", by signal {signal}{},", name_of(signal)),
+            _ => String::new(),
+        };
+        let before = match self.pages.process(rank) {
+            Some(_) => "closed the network, as MPI_Finalize and PtlFini do, and nicety.Main in Go",
+            None => "opened the network, as MPI_Init and PtlInit do, and nicety.Main in Go",
+        };
+        Error::Program(format!(
+            "the process of rank {rank} ended{how} before it had {before}; what it printed may say why"
+        ))
+    }
+
+    /// The error of a run, or one that says more: that processes never took part.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        if error == Error::Interrupted {
+            return error;
+        }
+        if let Some(aborted) = self.aborted() {
+            return aborted;
+        }
+        let died = self.died.get();
+        if let Some(rank) = died.filter(|&rank| self.failed(rank)) {
+            return self.died(rank);
+        }
+        if let (Some((rank, pid)), Some(_)) = (self.fork(), died) {
+            return Error::Program(format!(
+                "process {pid}, a fork of rank {rank}, asked for the network, which one process of a rank has, and the processes ended; \
+                 leave MPI to the process that has called MPI_Init; what they printed may say more"
+            ));
+        }
+        if let Some(rank) = died {
+            return self.died(rank);
+        }
+        let missing: Vec<u32> =
+            (0..self.pages.ranks()).filter(|&rank| self.pages.process(rank).is_none()).collect();
+        let (Error::Deadlock(_) | Error::Program(_), [first, ..]) = (&error, missing.as_slice()) else {
+            return error;
+        };
+        let who = match missing.len() {
+            all if all == self.pages.ranks() as usize => "no process of it".to_owned(),
+            1 => format!("not rank {first}"),
+            several => format!("not {several} ranks, the first of them rank {first},"),
+        };
+        // A program that fails before, or a launcher that refuses to start anything, says so itself.
+        if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
+            return Error::Input(format!(
+                "the program ended with {status}, of which what it or its launcher printed may say why; {who} has opened an endpoint of \
+                 libfabric"
+            ));
+        }
+        Error::Input(format!(
+            "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
+             libfabric, libfabric itself, or Portals 4 (nicety cc --host), and be linked dynamically, or be in Go and use go/nicety; and it has to \
+             start as many processes as -n says"
+        ))
+    }
+}
+
+pub(crate) fn stopped(rank: u32) -> Error {
+    Error::Program(format!(
+        "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the others wait for it; continue it \
+         within that time (kill -CONT)",
+        crate::turns::STOPPED.as_secs()
+    ))
+}
+
+/// The name of a signal that ends programs, in brackets.
+const fn name_of(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGABRT => " (SIGABRT)",
+        libc::SIGBUS => " (SIGBUS)",
+        libc::SIGFPE => " (SIGFPE)",
+        libc::SIGHUP => " (SIGHUP)",
+        libc::SIGILL => " (SIGILL)",
+        libc::SIGINT => " (SIGINT)",
+        libc::SIGKILL => " (SIGKILL)",
+        libc::SIGSEGV => " (SIGSEGV)",
+        libc::SIGTERM => " (SIGTERM)",
+        _ => "",
+    }
+}
