@@ -45,13 +45,19 @@ def nothing_is_left(tmp_path: Path) -> Iterator[None]:
 SIGNAL = ", by signal 11 (SIGSEGV)," if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15) else ""
 
 
+FATAL = "world.Set_errhandler(MPI.ERRORS_ARE_FATAL)\nball = numpy.zeros(8)\n"
+ERROR = "MPI ended rank 1 after an error, and with it all processes; what it printed says why"
+
+
 @pytest.mark.parametrize(
     ("program", "status", "told"),
     [
-        # A crash, an abort, and ends without MPI_Finalize.
+        # A crash, an abort, errors of MPI, and ends without MPI_Finalize.
         ("if rank == 1: os.kill(os.getpid(), signal.SIGSEGV)", 1, f"the process of rank 1 ended{SIGNAL}"),
         ("if rank == 1: world.Abort(7)", 1, "rank 1 called MPI_Abort with code 7, which ends all processes"),
         ("world.Abort(0)", 1, "called MPI_Abort with code 0"),
+        (f"{FATAL}if rank == 1: world.Send(numpy.zeros(1), 5)", 1, f"nicety: {ERROR}"),
+        (f"{FATAL}world.Send(ball, 1) if rank == 0 else world.Recv(ball[:1], 0)", 1, f"nicety: {ERROR}"),
         ("if rank == 1: os._exit(3)", 1, "rank 1 ended with status 3 before it had closed the network"),
         ("os._exit(0)", 1, "ended with status 0 before it had closed the network"),
         ("raise SystemError('of the program')", 1, "of the program"),

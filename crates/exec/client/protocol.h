@@ -89,8 +89,9 @@ enum {
     FLAG_PARTS = 1024,   /* a read whose address and bytes are those of a list of places, and their number */
 };
 
-/* How a process has ended, as far as it says so itself: nothing of a signal. */
-enum { END_UNKNOWN, END_ABORT, END_EXIT };
+/* How a process has ended, as far as it says so itself: nothing of a signal. END_ERROR is MPI's own, after one that the program
+ * does not handle. */
+enum { END_UNKNOWN, END_ABORT, END_EXIT, END_ERROR };
 
 /* Flags of completions. */
 enum {

@@ -8,16 +8,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 impl Turns {
-    /// Why all have been ended, if a process has asked for that.
+    /// Why all have been ended, if a process or its MPI has asked for that.
     pub(crate) fn aborted(&self) -> Option<Error> {
-        let code = |rank| match self.pages.end_of(rank) {
-            Some(End::Abort(code)) => Some((rank, code)),
+        let why = |rank| match self.pages.end_of(rank) {
+            Some(End::Abort(code)) => Some(format!(
+                "rank {rank} called MPI_Abort with code {code}, which ends all processes; what it printed may say why"
+            )),
+            Some(End::Error) => Some(format!(
+                "MPI ended rank {rank} after an error, and with it all processes; what it printed says why"
+            )),
             _ => None,
         };
-        let (rank, code) = (0..self.pages.ranks()).find_map(code)?;
-        Some(Error::Program(format!(
-            "rank {rank} called MPI_Abort with code {code}, which ends all processes; what it printed may say why"
-        )))
+        (0..self.pages.ranks()).find_map(why).map(Error::Program)
     }
 
     /// Whether a process that has not closed the network failed and exited.

@@ -34,6 +34,8 @@ pub(crate) enum End {
     Abort(i32),
     /// With this status.
     Exit(i32),
+    /// By MPI, after an error.
+    Error,
 }
 
 /// What a process is told when it runs on.
@@ -283,6 +285,7 @@ impl Pages {
         match how {
             end::ABORT => Some(End::Abort(code)),
             end::EXIT => Some(End::Exit(code & 0xff)),
+            end::ERROR => Some(End::Error),
             _ => None,
         }
     }

@@ -171,6 +171,7 @@ pub(crate) struct Slot {
 pub(crate) mod end {
     pub(crate) const ABORT: u32 = 1;
     pub(crate) const EXIT: u32 = 2;
+    pub(crate) const ERROR: u32 = 3;
 }
 
 /// A message that a process sends.
