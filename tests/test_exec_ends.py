@@ -168,6 +168,26 @@ def test_files_that_are_no_programs_are_refused(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_programs_for_others_and_cut_ones_are_refused(tmp_path: Path) -> None:
+    program = Path("/bin/true").read_bytes()
+    short, order = "it is a program that is cut short or damaged", "big" if program[5] == 2 else "little"
+    this = re.escape(os.uname().machine.replace("_", "-").replace("aarch", "AArch"))
+    for contents, told in (
+        (program[:32] + b"\xff" * 32 + program[64:], short),
+        (program[:32] + b"\xff" * 8 + bytes(24) + program[64:], "it is linked statically"),
+        *((program[:size], short) for size in (4, 5, 6, 19, 20, 62, 63, 64, 500, len(program) // 2)),
+        (
+            program[:4] + b"\1" + program[5:],
+            rf"it is for 32-bit {this}, and this machine is {this}; compile it for this one",
+        ),
+        (program[:18] + (3).to_bytes(2, order) + program[20:], rf"it is for x86, and this machine is {this};"),
+    ):
+        (tmp_path / "program").write_bytes(contents)
+        (tmp_path / "program").chmod(0o755)
+        with pytest.raises(nicety.InputError, match=rf"^{re.escape(str(tmp_path))}/program: {told}"):
+            nicety.run_processes([str(tmp_path / "program")], nic="spin-discrete", launcher="none")
+
+
 def test_a_program_of_the_path_is_no_file_here(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("#!/bin/sh\n")
     command = [*NICETY, "exec", "--nic", "spin-discrete", "--", "mine"]

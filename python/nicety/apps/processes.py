@@ -213,8 +213,12 @@ def _unusable(name: str) -> str:
 
 
 _MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
-_INTERPRETER, _NOTE = 3, 4
-"""Segments of a program: what names the program that links it, and what says how it was built."""
+_LOADED, _INTERPRETER, _NOTE = 1, 3, 4
+"""Segments of a program: its memory, what names the program that links it, and what says how it was built."""
+_SHORT_HEAD, _HEAD, _SEGMENT = 20, 64, 56
+"""Bytes of a program's head up to its machine, of all of it, and of what it says of each segment."""
+_BITS = {1: "32-bit ", 2: ""}
+_BIG_ENDIAN = 2
 
 
 def _check_format(path: Path, file: BinaryIO) -> None:
@@ -224,24 +228,37 @@ def _check_format(path: Path, file: BinaryIO) -> None:
         return
     with Path(sys.executable).resolve().open("rb") as python:
         own = python.read(64)
-    machine, its = (struct.unpack_from("<H", each, 18)[0] for each in (own, head))
-    if own[4] != head[4] or machine != its:
+    cut = InputError(f"{path}: it is a program that is cut short or damaged; copy or compile it again")
+    if len(head) < _SHORT_HEAD:
+        raise cut
+    if own[4:6] != head[4:6] or own[18:20] != head[18:20]:
         raise InputError(
-            f"{path}: it is for {_MACHINES.get(its, f'machine {its}')}, and this machine is "
-            f"{_MACHINES.get(machine, f'machine {machine}')}; compile it for this one"
+            f"{path}: it is for {_machine(head)}, and this machine is {_machine(own)}; compile it for this one"
         )
+    if len(head) < _HEAD:
+        raise cut
     start, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+    whole_size = path.stat().st_size
+    if count and (size < _SEGMENT or start + size * count > whole_size):
+        raise cut
+    file.seek(start if count else 0)
+    listed = file.read(size * count)
     # Kind, flags, offset, two addresses and length.
-    segments = [
-        struct.unpack_from("<IIQQQQ", head, at)
-        for at in range(start, start + size * count, size)
-        if size and at + 40 <= len(head)
-    ]
+    segments = [struct.unpack_from("<IIQQQQ", listed, size * number) for number in range(count)]
+    if any(kind in {_LOADED, _NOTE} and offset + length > whole_size for kind, _, offset, _, _, length in segments):
+        raise cut
     kinds = [kind for kind, *_ in segments]
     if _INTERPRETER not in kinds and not any(_is_of_go(file, segment) for segment in segments):
         raise InputError(
             f"{path}: it is linked statically, and takes no library; link it dynamically, or use go/nicety in Go"
         )
+
+
+def _machine(head: bytes) -> str:
+    """What a program is for, by its head."""
+    number = int.from_bytes(head[18:20], "big" if head[5] == _BIG_ENDIAN else "little")
+    order = "big-endian " if head[5] == _BIG_ENDIAN else ""
+    return order + _BITS.get(head[4], "another kind of ") + _MACHINES.get(number, f"machine {number}")
 
 
 def _is_of_go(file: BinaryIO, segment: tuple[int, ...]) -> bool:
