@@ -512,3 +512,27 @@ world.Barrier()
     assert spent["none"] == pytest.approx(25e-9, abs=1e-9)
     assert spent["measured"] > 1e-3
     assert 25e-9 < spent["0.001"] < spent["measured"] / 10
+
+
+@pytest.mark.parametrize(
+    ("options", "does"),
+    [
+        (("--compute", "1e12"), "sum(range(200_000))"),
+        (("--compute", "1e18"), "sum(range(200_000))"),
+        (("--compute", "1e300"), "sum(range(200_000))"),
+        (("--clock-cost", "2000000s"), "for _ in range(20): time.time()"),
+        (("--poll-cost", "18446744s"), "world.Barrier()"),
+        ((), "time.sleep(18_446_745)"),
+    ],
+)
+def test_time_ends(tmp_path: Path, options: tuple[str, ...], does: str) -> None:
+    status, _, err = run(tmp_path, f"import time\nworld.Barrier()\n{does}\nworld.Barrier()\n", *options)
+    assert (status, err.splitlines()[-1]) == (
+        1,
+        "nicety: virtual time ends after 2^64 ps (213 days), and this would go on",
+    )
+
+
+def test_the_longest_sleep_is_as_long_as_it_says(tmp_path: Path) -> None:
+    program = "import time\nworld.Barrier()\ntime.sleep(18_446_700)\nworld.Barrier()\n"
+    assert report(tmp_path, program)["max_finish_ns"] > 18_446_700e9

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -143,6 +144,26 @@ func TestTimes(t *testing.T) {
 	}
 	if _, err := picoseconds(-1); err == nil {
 		t.Error("a time below zero")
+	}
+}
+
+func TestTimesEnd(t *testing.T) {
+	if got := later(endOfTime-5, 5); got != endOfTime {
+		t.Error(got)
+	}
+	if got := later(endOfTime-5, 6); got != endOfTime {
+		t.Error(got)
+	}
+	if got := later(2, 3); got != 5 {
+		t.Error(got)
+	}
+	spent := slot{}
+	p := process{header: &header{measured: 1, scale: 1e300}, slot: &spent}
+	for deadline := time.Now().Add(time.Second); spent.spentPs == 0 && time.Now().Before(deadline); {
+		p.measure()
+	}
+	if spent.spentPs != endOfTime {
+		t.Error(spent.spentPs)
 	}
 }
 

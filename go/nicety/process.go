@@ -106,7 +106,11 @@ func (p *process) cpuTimeNs() uint64 {
 // measure counts the time that the process has had CPUs since it was last asked for.
 func (p *process) measure() {
 	if now := p.cpuTimeNs(); now > p.cpuNs {
-		p.slot.spentPs += uint64(float64(now-p.cpuNs) * 1000 * p.header.scale)
+		ps := endOfTime
+		if spent := float64(now-p.cpuNs) * 1000 * p.header.scale; spent < 1<<64 {
+			ps = uint64(spent)
+		}
+		p.slot.spentPs = later(p.slot.spentPs, ps)
 		p.cpuNs = now
 	}
 }
@@ -153,7 +157,17 @@ func (p *process) refusal() string {
 // nowPs reads the clock, at its cost.
 func (p *process) clockPs() uint64 {
 	p.measure()
-	p.slot.spentPs += p.header.clockCostPs
+	p.slot.spentPs = later(p.slot.spentPs, p.header.clockCostPs)
 	p.slot.clockReads++
-	return p.slot.nowPs + p.slot.spentPs
+	return later(p.slot.nowPs, p.slot.spentPs)
+}
+
+// Times end at 2^64 ps, which the simulator tells of.
+const endOfTime = ^uint64(0)
+
+func later(ps, by uint64) uint64 {
+	if ps >= endOfTime-by {
+		return endOfTime
+	}
+	return ps + by
 }

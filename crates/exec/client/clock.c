@@ -70,14 +70,14 @@ static int is_valid(const struct timespec *time) {
     return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < (long)NS_PER_S;
 }
 
-/* As many picoseconds as there are room for, which is half a year. */
+/* As many picoseconds as there is room for, at the end of which time ends. */
 static uint64_t ps_of(uint64_t ns) {
-    return ns < UINT64_MAX / 2 / PS_PER_NS ? ns * PS_PER_NS : UINT64_MAX / 2;
+    return ns < UINT64_MAX / PS_PER_NS ? ns * PS_PER_NS : UINT64_MAX;
 }
 
 static uint64_t span_ps(const struct timespec *time) {
     uint64_t seconds = (uint64_t)time->tv_sec;
-    return seconds < UINT32_MAX ? ps_of(seconds * NS_PER_S + (uint64_t)time->tv_nsec) : UINT64_MAX / 2;
+    return seconds < UINT32_MAX ? ps_of(seconds * NS_PER_S + (uint64_t)time->tv_nsec) : UINT64_MAX;
 }
 
 EXPORT int clock_gettime(clockid_t clock, struct timespec *now) {

@@ -221,13 +221,25 @@ static void wait_for_turn(void) {
             _exit(1);
 }
 
+/* Times end at 2^64 ps, which the simulator tells of. */
+static uint64_t later(uint64_t ps, uint64_t by) {
+    return ps < UINT64_MAX - by ? ps + by : UINT64_MAX;
+}
+
+static uint64_t looks_ps(uint32_t looks) {
+    uint64_t ps;
+    return __builtin_mul_overflow(looks, nicety_shared->look_cost_ps, &ps) ? UINT64_MAX : ps;
+}
+
 /* Counts the time that the calling thread has had a CPU since it was last asked for. */
 static void measure(void) {
     if (!nicety_shared->measured)
         return;
     uint64_t now = thread_cpu_ns();
-    if (now > cpu_ns)
-        nicety_slot->spent_ps += (uint64_t)((double)(now - cpu_ns) * 1000.0 * nicety_shared->scale);
+    if (now > cpu_ns) {
+        double ps = (double)(now - cpu_ns) * 1000.0 * nicety_shared->scale;
+        nicety_slot->spent_ps = later(nicety_slot->spent_ps, ps < 0x1p64 ? (uint64_t)ps : UINT64_MAX);
+    }
     cpu_ns = now;
 }
 
@@ -244,7 +256,7 @@ int nicety_look(void) {
     int is_known = 0;
     if (own->looks_left && !waiting_posts() && own->now_ps < own->quiet_ps) {
         measure();
-        is_known = own->now_ps + own->spent_ps + (own->looks + 1) * nicety_shared->look_cost_ps < own->quiet_ps;
+        is_known = later(later(own->now_ps, own->spent_ps), looks_ps(own->looks + 1)) < own->quiet_ps;
     }
     if (is_known)
         own->looks_left--, own->looks++;
@@ -431,14 +443,14 @@ uint64_t nicety_now_ps(void) {
     if (!nicety_attached())
         return early_ps;
     settle();
-    return early_ps + nicety_slot->now_ps + nicety_slot->spent_ps + nicety_slot->looks * nicety_shared->look_cost_ps;
+    return later(early_ps, later(later(nicety_slot->now_ps, nicety_slot->spent_ps), looks_ps(nicety_slot->looks)));
 }
 
 uint64_t nicety_clock_ps(void) {
     if (nicety_attached() && phase != NICETY_STARTS) {
         settle();
         measure();
-        nicety_slot->spent_ps += nicety_shared->clock_cost_ps;
+        nicety_slot->spent_ps = later(nicety_slot->spent_ps, nicety_shared->clock_cost_ps);
         nicety_slot->clock_reads++;
     } else {
         early_ps += EARLY_READ_PS;
@@ -450,7 +462,7 @@ void nicety_sleep_ps(uint64_t ps) {
     if (!nicety_attached() || phase == NICETY_STARTS)
         early_ps += ps;
     else if (nicety_slot->ended)
-        nicety_slot->spent_ps += ps;
+        nicety_slot->spent_ps = later(nicety_slot->spent_ps, ps);
     else
         nicety_call(CALL_SLEEP, 0, &ps, 1);
 }

@@ -66,7 +66,7 @@ impl Log {
     /// A process computed.
     pub(crate) fn computes(&self, rank: u32, ps: u64) {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
-        let spent = own.rest + ps;
+        let spent = own.rest.saturating_add(ps);
         own.rest = spent % 1000;
         if spent >= 1000 {
             let op = own.push(Op::new(Kind::Calc, spent / 1000, 0, 0), true);

@@ -206,7 +206,7 @@ impl Program {
                 return self.goroutines.clone().serve(op).await;
             }
             (course.charged_ps, course.charged_looks) = (0, 0);
-            let now_ps = self.host.now().ps() + course.owed_ps;
+            let now_ps = self.host.now().ps().saturating_add(course.owed_ps);
             self.ended.tell();
             let quiet = self.quiet(course);
             self.turns.reply(self.rank, &Reply { now_ps, result, completions: &completions, quiet });
@@ -246,7 +246,8 @@ impl Program {
         if !matches!(call, Call::Back | Call::Posted | Call::End) {
             course.ends = None;
         }
-        course.owed_ps += spent_ps.saturating_sub(std::mem::replace(&mut course.charged_ps, spent_ps));
+        let more = spent_ps.saturating_sub(std::mem::replace(&mut course.charged_ps, spent_ps));
+        course.owed_ps = course.owed_ps.saturating_add(more);
         if !self.turns.have_started() {
             match call {
                 Call::Receive(receive) => course.early.push(receive),
