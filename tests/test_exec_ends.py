@@ -26,10 +26,15 @@ def left_over(folder: Path) -> list[str]:
     return [line for line in listed.splitlines() if str(folder) in line]
 
 
-# What a process has of shared memory with a name.
+# What a process has of shared memory with a name, and its launcher's file, which it has told the simulator.
 NOTE = """
 with open("/proc/self/maps") as maps, open(f"shared.{rank}", "w") as file:
     file.writelines(line.split()[5] + "\\n" for line in maps if "/dev/shm/" in line)
+    import os, re
+    with open(os.environ["NICETY_EXEC"], "rb") as pages:
+        names = re.findall(rb"/tmp/hydra_hwloc_xmlfile_\\w+", pages.read())
+        assert names and all(map(os.path.exists, names))
+        file.writelines(name.decode() + "\\n" for name in names)
 """
 
 

@@ -3,12 +3,13 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "process.c",
     "end.c",
     "clock.c",
     "shared.c",
     "start.c",
+    "launcher.c",
     "addresses.c",
     "atomics.c",
     "completions.c",

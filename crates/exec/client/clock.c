@@ -379,9 +379,15 @@ static int may_wait(int file) {
         nicety_return();                                                                                               \
     return result
 
-EXPORT ssize_t read(int file, void *into, size_t bytes) {
+static ssize_t read_from(int file, void *into, size_t bytes) {
     REAL(read);
     WAITING(may_wait(file), real(file, into, bytes));
+}
+
+EXPORT ssize_t read(int file, void *into, size_t bytes) {
+    ssize_t found = read_from(file, into, bytes);
+    nicety_note_file(file, into, found);
+    return found;
 }
 
 EXPORT ssize_t readv(int file, const struct iovec *into, int count) {

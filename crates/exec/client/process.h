@@ -6,6 +6,7 @@
 #include "protocol.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /* The shared pages, or NULL where nothing is simulated. */
 extern struct nicety_header *nicety_shared;
@@ -33,6 +34,12 @@ void nicety_note_end(uint32_t how, int code);
 /* Waits until all ranks have closed the network, if this one has. A launcher ends the others when one ends with a status that is not 0,
  * and they would seem to have died. */
 void nicety_end_together(void);
+
+/* Notes a name of shared memory, or of a file, that the simulator removes where the process ends badly. */
+void nicety_note_shared(const char *name);
+
+/* Notes the file that MPICH's launcher has made for its processes, where this is its answer to a question for that. */
+void nicety_note_file(int file, const char *text, ssize_t bytes);
 
 /* Whether nothing can come, as the calling thread starts or ends and has not communicated since. */
 int nicety_is_idle(void);

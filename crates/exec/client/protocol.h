@@ -33,6 +33,8 @@
 #define NICETY_MOST_COMPLETIONS 24
 #define NICETY_SHARED 8
 #define NICETY_SHARED_BYTES 96
+/* How a file begins that MPICH's launcher makes for its processes, and leaves where they abort. */
+#define NICETY_LAUNCHER_FILE "/tmp/hydra_hwloc_xmlfile_"
 /* In place of a rank: any. */
 #define NICETY_ANY UINT64_MAX
 
@@ -172,7 +174,7 @@ struct nicety_slot {
     _Atomic uint32_t fork; /* a fork of the process that has asked for the network; 0 if none */
     _Atomic uint32_t loaded; /* the first process of the rank with the library, whether it takes part or not; 0 if none */
     _Atomic uint32_t watched; /* that one, once the simulator looks after it */
-    char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed; the first byte is last */
+    char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed, and of its launcher's file; the first byte is last */
 };
 
 _Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");

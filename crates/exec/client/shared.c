@@ -14,7 +14,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void note(const char *name) {
+void nicety_note_shared(const char *name) {
     size_t bytes = strlen(name);
     pthread_mutex_lock(&lock);
     for (int i = 0; bytes < NICETY_SHARED_BYTES && i < NICETY_SHARED; i++) {
@@ -43,7 +43,7 @@ EXPORT int shm_open(const char *name, int flags, mode_t mode) {
         *(void **)&real = dlsym(RTLD_NEXT, "shm_open");
     int file = real(name, flags, mode);
     if (file >= 0 && flags & O_CREAT && nicety_slot && *name)
-        note(name);
+        nicety_note_shared(name);
     return file;
 }
 

@@ -118,35 +118,6 @@ int MPI_Abort(uintptr_t communicator, int code) {
     return own(communicator, code);
 }
 
-/* MPICH's socket to its launcher, or -1. */
-static int launcher = -1;
-static __typeof__(write) *own_write;
-
-__attribute__((constructor)) static void find_launcher(void) {
-    const char *text = getenv("PMI_FD");
-    *(void **)&own_write = dlsym(RTLD_NEXT, "write");
-    if (text && *text)
-        launcher = atoi(text);
-}
-
-/* MPICH tells its launcher of an error that ends all, and then ends the process in one way or another while the launcher ends the
- * others. Of MPI_Abort it is noted already. */
-static void note_error(const void *text, size_t bytes) {
-    static const char command[] = "cmd=abort";
-    /* In the second version of the protocol it has its length in front. */
-    for (size_t before = 0; before <= 6; before += 6)
-        if (bytes >= before + strlen(command) && !memcmp((const char *)text + before, command, strlen(command)) && nicety_attached())
-            nicety_note_end(END_ERROR, 0);
-}
-
-EXPORT ssize_t write(int file, const void *bytes, size_t count) {
-    if (file == launcher && file >= 0)
-        note_error(bytes, count);
-    if (!own_write)
-        *(void **)&own_write = dlsym(RTLD_NEXT, "write");
-    return own_write(file, bytes, count);
-}
-
 /* Processes that the program starts have no host. Handles are of different types in each MPI, and are not looked at here. */
 static int refuse(const char *name) {
     if (nicety_slot) {

@@ -2,6 +2,7 @@
 
 use crate::offload::Offload;
 use crate::pages::Pages;
+use crate::protocol::LAUNCHER_FILE;
 use crate::requests::Launcher;
 use nicety::Error;
 use std::cell::RefCell;
@@ -396,13 +397,21 @@ impl Processes {
         }
     }
 
-    /// Removes what processes have left which have ended badly: shared memory, as MPICH makes some for each, and the folder of Open
-    /// MPI's launcher, which has its number.
+    /// Removes what processes have left which have ended badly: shared memory, as MPICH makes some for each, the file of its launcher,
+    /// and the folder of Open MPI's, which has its number.
     pub(crate) fn clean(&self, pages: &Pages, launcher: Launcher) {
         if launcher == Launcher::Openmpi {
             self.children.borrow().iter().for_each(|started| remove_session(started.child.id()));
         }
         for name in (0..pages.ranks()).flat_map(|rank| pages.shared(rank)) {
+            let file = name
+                .to_str()
+                .ok()
+                .filter(|name| name.strip_prefix(LAUNCHER_FILE).is_some_and(|rest| !rest.contains('/')));
+            if let Some(file) = file {
+                let _ = fs::remove_file(file);
+                continue;
+            }
             // SAFETY: the name ends with a zero, and lives as long as the call.
             unsafe { libc::shm_unlink(name.as_ptr()) };
         }

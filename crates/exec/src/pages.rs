@@ -267,7 +267,7 @@ impl Pages {
         self.slot(rank).looks.load(Ordering::Relaxed)
     }
 
-    /// Names of shared memory that a process has made and not removed.
+    /// Names of shared memory that a process has made and not removed, and of its launcher's file.
     pub(crate) fn shared(&self, rank: u32) -> Vec<CString> {
         let name = |bytes: &[AtomicU8]| {
             let bytes = bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0);

@@ -16,6 +16,8 @@ pub(crate) const ANY: u64 = u64::MAX;
 /// Names of shared memory, and their bytes.
 const SHARED: usize = 8;
 const SHARED_BYTES: usize = 96;
+/// How a file begins that MPICH's launcher makes.
+pub(crate) const LAUNCHER_FILE: &str = "/tmp/hydra_hwloc_xmlfile_";
 /// The most arguments of a call that is posted.
 pub(crate) const ARGS: usize = 14;
 
