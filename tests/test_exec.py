@@ -135,6 +135,26 @@ def test_a_deadlock_names_what_is_waited_for(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+def test_a_deadlock_says_when_waits_began_and_not_the_last_of_many_looks(tmp_path: Path) -> None:
+    program = """
+import time
+world.Barrier()
+if rank == 0:
+    time.sleep(0.001)
+    world.Recv(numpy.zeros(4, dtype="b"), 1)
+world.Probe(0)
+"""
+    begins = []
+    for patience in ("1000", "2000"):
+        status, _, err = run(tmp_path, program, "--patience", patience)
+        assert status == 1
+        begins.append(re.findall(r"'rank (\d)', waits since (\S+ \w+) for", err))
+    assert begins[0] == begins[1]
+    receive, probe = begins[0]
+    assert re.fullmatch(r"1\.0\d+ ms", receive[1])
+    assert re.fullmatch(r"\d\d\.\d+ us", probe[1])
+
+
 LOOKS = {
     "Probe": "world.Probe(1 - rank, 7)\n",
     "Mprobe": "world.Mprobe(1 - rank, 7)\n",

@@ -94,6 +94,20 @@ impl Turns {
         ))
     }
 
+    /// A text in which the waits of processes that poll begin with the first of their looks. The kernel has seen the last one.
+    fn with_begins(&self, text: &str) -> String {
+        let begin = |line: &str| {
+            let (head, wait) = line.split_once("program 'rank ")?;
+            let (rank, wait) = wait.split_once("', waits since ")?;
+            let (_, why) = wait.split_once(" for ")?;
+            let rank = rank.parse().ok().filter(|rank| *rank < self.pages.ranks())?;
+            let since = self.polls_since(rank)?;
+            Some(format!("{head}program 'rank {rank}', waits since {since} for {why}"))
+        };
+        let lines = text.split('\n').map(|line| begin(line).unwrap_or_else(|| line.to_owned()));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// The error of a run, or one that says more: that processes never took part.
     pub(crate) fn explain(&self, error: Error) -> Error {
         if error == Error::Interrupted {
@@ -115,6 +129,10 @@ impl Turns {
         if let Some(rank) = died {
             return self.died(rank);
         }
+        let error = match error {
+            Error::Deadlock(text) => Error::Deadlock(self.with_begins(&text)),
+            other => other,
+        };
         let missing: Vec<u32> =
             (0..self.pages.ranks()).filter(|&rank| self.pages.process(rank).is_none()).collect();
         let (Error::Deadlock(_) | Error::Program(_), [first, ..]) = (&error, missing.as_slice()) else {

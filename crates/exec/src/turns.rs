@@ -10,7 +10,7 @@ use crate::launch::Processes;
 use crate::pages::{Pages, Reply};
 use crate::protocol::{Call, turn};
 use crate::spent::{Part, Spent};
-use nicety::{Error, Host};
+use nicety::{Error, Host, Time};
 use nicety_kernel::{Either, Signal, describe};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +52,8 @@ struct Rank {
     signal: Signal,
     /// Its poll has nothing to wait for any more.
     released: Cell<bool>,
+    /// When the first of its looks was that were all in vain, where it polls.
+    polls_since: Cell<Time>,
     clock_reads: Cell<u64>,
     /// When it was last seen whether it is stopped, and since when it is.
     stopped: Cell<(Option<Instant>, Option<Instant>)>,
@@ -122,6 +124,7 @@ impl Turns {
             state: Cell::new(State::Outside),
             signal: host.signal(),
             released: Cell::new(false),
+            polls_since: Cell::default(),
             clock_reads: Cell::new(0),
             stopped: Cell::default(),
             ended_early: Cell::default(),
@@ -312,10 +315,15 @@ impl Turns {
         }
     }
 
-    /// A process polls for something that may come: returns when it has, or when nothing else is left to happen.
-    pub(crate) async fn polls(&self, rank: u32, what: impl Fn() -> String, came: impl Fn() -> bool) {
-        let (signal, _) = self.enter(rank, State::Polls, "");
-        self.with(rank, |own| own.released.set(false));
+    /// A process polls for something that may come, and has done so for some time: returns when it has, or when nothing else is left to
+    /// happen.
+    pub(crate) async fn polls(
+        &self,
+        (rank, since): (u32, Time),
+        what: impl Fn() -> String,
+        came: impl Fn() -> bool,
+    ) {
+        let signal = self.begin_to_poll(rank, since);
         let over = || came() || self.with(rank, |own| own.released.get());
         describe(what, signal.wait_until(over)).await;
         self.lap(rank, Part::Waits);
@@ -323,10 +331,14 @@ impl Turns {
     }
 
     /// As [`Turns::polls`], for what ends when something has come. Returns whether it has.
-    pub(crate) async fn polls_for(&self, rank: u32, what: impl Fn() -> String, comes: impl Future) -> bool {
-        let (signal, _) = self.enter(rank, State::Polls, "");
+    pub(crate) async fn polls_for(
+        &self,
+        (rank, since): (u32, Time),
+        what: impl Fn() -> String,
+        comes: impl Future,
+    ) -> bool {
+        let signal = self.begin_to_poll(rank, since);
         self.lap(rank, Part::Calls);
-        self.with(rank, |own| own.released.set(false));
         let released = signal.wait_until(|| self.with(rank, |own| own.released.get()));
         let has_come = matches!(nicety_kernel::race(comes, describe(what, released)).await, Either::Left(_));
         if has_come {
@@ -335,6 +347,19 @@ impl Turns {
         self.lap(rank, Part::Waits);
         self.with(rank, |own| own.state.set(State::Taken));
         has_come
+    }
+
+    fn begin_to_poll(&self, rank: u32, since: Time) -> Signal {
+        self.with(rank, |own| {
+            own.released.set(false);
+            own.polls_since.set(since);
+        });
+        self.enter(rank, State::Polls, "").0
+    }
+
+    /// Since when a process has polled, if it does.
+    pub(crate) fn polls_since(&self, rank: u32) -> Option<Time> {
+        self.with(rank, |own| (own.state.get() == State::Polls).then(|| own.polls_since.get()))
     }
 
     /// Something has come for a process.

@@ -17,7 +17,7 @@ use crate::turns::Turns;
 pub(crate) use codes::op;
 use codes::{Stop, number};
 use nicety::portals::{CtEvent, CtHandle, EqHandle, MdHandle, MeHandle};
-use nicety::{Buffer, Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals};
+use nicety::{Buffer, Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals, Time};
 pub(crate) use process::{Notes, Process};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -69,6 +69,8 @@ pub(crate) struct Interface {
     look: Duration,
     looks: u32,
     in_vain: Cell<u32>,
+    /// When the first of these looks was.
+    in_vain_since: Cell<Time>,
     /// Whether commands may be on their way that name counters or descriptors, and have no answer.
     commands: Cell<bool>,
     portals: OnceCell<Portals>,
@@ -96,6 +98,7 @@ impl Interface {
             look,
             looks,
             in_vain: Cell::new(0),
+            in_vain_since: Cell::default(),
             commands: Cell::new(false),
             portals: OnceCell::new(),
             is_open: Cell::new(false),
@@ -275,9 +278,12 @@ impl Interface {
             return self.in_vain.set(0);
         }
         let before = self.in_vain.replace(self.in_vain.get().saturating_add(1));
+        if before == 0 {
+            self.in_vain_since.set(self.host.now());
+        }
         if before >= self.looks {
             let what = || "an event or a count of Portals: it looks for one".to_owned();
-            self.turns.polls_for(self.rank, what, portals.changed().wait()).await;
+            self.turns.polls_for((self.rank, self.in_vain_since.get()), what, portals.changed().wait()).await;
         }
     }
 

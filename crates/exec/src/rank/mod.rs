@@ -79,6 +79,9 @@ struct Course {
     polls: u32,
     /// Looks for messages in vain, one after another.
     peeks: u32,
+    /// When the first of each was.
+    polls_since: Time,
+    peeks_since: Time,
     /// Receives from before all have started.
     early: Vec<Receive>,
     /// The part of what the process has spent since its last reply that has been looked at, and what of all is still to be charged.
@@ -221,6 +224,9 @@ impl Program {
         let looks = self.turns.pages.looks(self.rank);
         let more = looks.saturating_sub(std::mem::replace(&mut course.charged_looks, looks)).min(POLLS);
         course.owed_looks += more;
+        if course.polls == 0 {
+            course.polls_since = self.host.now();
+        }
         course.polls = course.polls.saturating_add(more);
         self.counts.borrow_mut().calls += u64::from(more);
     }
@@ -347,10 +353,13 @@ impl Program {
 
     /// A look for something: after many in vain the next one lasts until it finds something, or nothing else is left to happen.
     async fn looks(&self, course: &mut Course, finds: impl Fn() -> bool) {
+        if course.polls == 0 {
+            course.polls_since = self.host.now();
+        }
         self.host.compute(self.poll).await;
         self.turns.lap(self.rank, Part::Looks);
         if !finds() && course.polls >= POLLS {
-            self.turns.polls(self.rank, || self.waiting(), &finds).await;
+            self.turns.polls((self.rank, course.polls_since), || self.waiting(), &finds).await;
         }
         course.polls = if finds() { 0 } else { course.polls.saturating_add(1) };
     }
@@ -413,7 +422,7 @@ impl Program {
     async fn wait(&self, ps: u64, finds: impl Fn() -> bool) {
         let signal = self.turns.signal(self.rank);
         if ps == ANY {
-            return self.turns.polls(self.rank, || self.waiting(), finds).await;
+            return self.turns.polls((self.rank, self.host.now()), || self.waiting(), finds).await;
         }
         let come = signal.wait_until(&finds);
         nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;

@@ -134,12 +134,16 @@ impl Program {
     pub(super) async fn peek(self: &Rc<Self>, peek: Receive, course: &mut Course) -> Result<i64, Error> {
         let (from, tags) = self.wanted(&peek);
         let seen = self.host.early_changes();
+        if course.peeks == 0 {
+            course.peeks_since = self.host.now();
+        }
         let mut found = self.host.probe(from, tags).await?;
         if found.is_none() && course.peeks >= POLLS {
             let early = self.host.early_beyond(seen);
             let ended = self.turns.signal(self.rank).wait_until(|| self.ended.is_woken());
             let comes = nicety_kernel::race(early, ended);
-            if self.turns.polls_for(self.rank, || self.looking_for(&peek), comes).await {
+            if self.turns.polls_for((self.rank, course.peeks_since), || self.looking_for(&peek), comes).await
+            {
                 course.peeks = 0;
                 found = self.host.probe(from, tags).await?;
             }
