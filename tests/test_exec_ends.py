@@ -74,6 +74,20 @@ def test_ends_in_the_middle(tmp_path: Path, program: str, status: int, told: str
     assert told in err
 
 
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
+def test_a_process_that_dies_behind_the_network_is_named(tmp_path: Path, number: signal.Signals) -> None:
+    program = f"import os, time\nworld.Barrier()\nMPI.Finalize()\nif rank == 1: os.kill(os.getpid(), {int(number)})\n"
+    status, out, err = run(tmp_path, program)
+    # What MPICH's launcher makes of a signal is its own.
+    assert status != 0
+    assert "finish" in out
+    if SIGNAL:
+        # The launcher ends rank 0 by SIGKILL as well.
+        who = "process of rank 1" if number == signal.SIGSEGV else "(process of rank|processes of ranks 0,) 1"
+        told = rf"the {who} ended, by signal {int(number)} \({number.name}\), after the network was closed"
+        assert re.search(told, err.splitlines()[-1]), err
+
+
 def test_a_fork_may_not_use_the_network(tmp_path: Path) -> None:
     program = """
 import os, sys

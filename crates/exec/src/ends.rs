@@ -35,6 +35,11 @@ impl Turns {
         }
     }
 
+    /// The signal that ended a process, if one did, as far as that is known.
+    pub(crate) fn signal_of(&self, rank: u32) -> Option<i32> {
+        self.status_of(rank).and_then(|status| status.signal())
+    }
+
     /// Whether a process that has ended did so by exiting, and not by a signal.
     pub(crate) fn has_exited(&self, rank: u32) -> bool {
         self.status_of(rank).is_some_and(|status| status.code().is_some())
@@ -46,7 +51,7 @@ impl Turns {
             self.processes.is_gone(rank, &self.pages) || self.processes.has_ended_early(rank, &self.pages)
         };
         let has_crashed = |rank: &u32| {
-            let signal = self.status_of(*rank).and_then(|status| status.signal());
+            let signal = self.signal_of(*rank);
             signal.is_some_and(|signal| !matches!(signal, libc::SIGKILL | libc::SIGTERM)) && is_gone(*rank)
         };
         let mut ranks = 0..self.pages.ranks();

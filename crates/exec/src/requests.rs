@@ -182,6 +182,9 @@ pub struct Rank {
     pub waiting_ns: Ns,
     /// That for which it waited for something that is not simulated.
     pub outside_ns: Ns,
+    /// The signal that ended its process after it had closed the network, if one did, where the system tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
     /// What it did of what was to be offloaded, if anything was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<RankOffload>,
@@ -305,6 +308,7 @@ pub fn run(
         Ok(_) => turns.status(),
         Err(_) => Ok(0),
     };
+    let signals: Vec<_> = (0..request.ranks).map(|rank| turns.signal_of(rank)).collect();
     turns.processes.stop(&turns.pages);
     if outcome.is_err() || status != Ok(0) {
         turns.processes.clean(&turns.pages, request.launcher);
@@ -350,6 +354,7 @@ pub fn run(
                 looking_ns: part(own, Part::Looks),
                 waiting_ns: part(own, Part::Waits),
                 outside_ns: part(own, Part::Outside),
+                signal: signals[rank as usize],
                 offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
             })
             .collect(),

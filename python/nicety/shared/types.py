@@ -2625,6 +2625,7 @@ class ExecRank(TypedDict):
         waiting_ns: That for which it waited for what the network brings.
         outside_ns: That for which it waited for something that is not simulated.
         offload: What it did of what was to be offloaded, if anything was.
+        signal: The signal that ended its process after it had closed the network, if one did, where the system tells.
     """
 
     rank: int
@@ -2640,6 +2641,7 @@ class ExecRank(TypedDict):
     waiting_ns: float
     outside_ns: float
     offload: NotRequired[ExecRankOffload]
+    signal: NotRequired[int]
 
 
 class ExecRankOffload(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -11,10 +12,14 @@ import typer
 from nicety.cli.arguments import command, named_as_options
 from nicety.cli.options import Arrow, Csv, Json, TraceScale
 from nicety.shared.options import arguments_of
-from nicety.shared.types import ExecOptions
+from nicety.shared.types import ExecOptions, ExecReport
 
 if TYPE_CHECKING:
     from nicety.cli.files import Files
+
+
+_MOST = 8
+"""Ranks that are listed."""
 
 
 def _exec(
@@ -84,8 +89,25 @@ def _exec(
         note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
     if "goal" in report and (accesses := report["goal"]["accesses"]):
         note(f"{report['goal']['file']}: {accesses} accesses to registered memory are left out: it has messages alone")
+    if (end := _end_by_signal(report)) is not None:
+        note(end)
     if report["status"]:
         raise typer.Exit(report["status"])
+
+
+def _end_by_signal(report: ExecReport) -> str | None:
+    """Which processes a signal ended after they had closed the network."""
+    ends = [(row["signal"], row["rank"]) for row in report["ranks"] if "signal" in row]
+    # By these a launcher ends the others, too.
+    own = [end for end in ends if end[0] not in {signal.SIGKILL, signal.SIGTERM}] or ends
+    if not own:
+        return None
+    number = own[0][0]
+    named = {each.value: f" ({each.name})" for each in signal.Signals}.get(number, "")
+    ranks = [str(rank) for each, rank in own if each == number]
+    who = f"process of rank {ranks[0]}" if len(ranks) == 1 else f"processes of ranks {', '.join(ranks[:_MOST])}"
+    more = f" and {len(ranks) - _MOST} more" if len(ranks) > _MOST else ""
+    return f"the {who}{more} ended, by signal {number}{named}, after the network was closed"
 
 
 def _compare(program: list[str], ranks: int, launcher: str, files: Files, *, as_json: bool, **given: Any) -> None:
