@@ -118,6 +118,7 @@ impl Card {
         if let Some(handling) = &card.handling {
             let owner = Rc::downgrade(&card);
             handling.frames().belong_to(owner);
+            sim.spawn(card.clone().serve_host());
         }
         sim.spawn(card.clone().fetch_descriptors());
         sim.spawn(card.clone().serve_link());

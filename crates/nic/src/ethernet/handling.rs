@@ -11,7 +11,7 @@ use crate::spin::{
     Attachment, Busy, Frame, FrameFate, FrameLimits, FrameOwner, Frames, Handled, HandlerError, Handlers,
     HpuSpec, stages,
 };
-use nicety_kernel::Sim;
+use nicety_kernel::{Channel, Needed, Sim};
 use nicety_types::{Buffer, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Starter, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -162,6 +162,8 @@ pub struct Handling {
     frames: Rc<Frames>,
     rules: RefCell<Vec<Rc<Installed>>>,
     matching: RefCell<Occupancy>,
+    /// Frames of no rule, with when their last bytes came and when they are matched.
+    for_host: Channel<(Checked, Time, Time)>,
     sent: Cell<u64>,
 }
 
@@ -187,6 +189,8 @@ impl Handling {
             longest,
             rules: RefCell::default(),
             matching: RefCell::new(matching),
+            // The packet buffer bounds it.
+            for_host: Channel::new(sim, usize::MAX),
             sent: Cell::new(0),
         }
     }
@@ -247,10 +251,9 @@ impl Handling {
         self.frames.refused_commands()
     }
 
-    fn chosen(&self, frame: &[u8]) -> Option<(usize, Rc<Installed>)> {
-        let rules = self.rules.borrow();
-        let number = rules.iter().position(|installed| installed.rule.matches(frame))?;
-        Some((number, rules[number].clone()))
+    /// The rule that a frame matches.
+    fn chosen(&self, frame: &[u8]) -> Option<usize> {
+        self.rules.borrow().iter().position(|installed| installed.rule.matches(frame))
     }
 }
 
@@ -340,31 +343,59 @@ impl FrameOwner for Card {
 }
 
 impl Card {
-    /// Gives a frame, whose last byte came then, to its rule's handlers, or takes it to host memory.
-    pub(super) async fn choose(self: &Rc<Card>, handling: &Handling, checked: Checked, came: Time) {
-        let Checked { message, mut path, .. } = checked;
+    /// Gives a frame, whose last byte came then, to its rule's handlers, or has it taken to host memory.
+    pub(super) fn choose(self: &Rc<Card>, handling: &Handling, mut checked: Checked, came: Time) {
+        let message = checked.message;
         handling.frames.watch_arrived(message, checked.frame.len() as u64);
-        let now = self.sim.now();
-        let taken = handling.spec.match_;
-        let start = handling.matching.borrow_mut().claim(message, now, taken, &mut path);
-        self.sim.pass_until(start + taken).await;
-        path.advance(stages::MATCH, self.sim.now());
-        let checked = Checked { path, ..checked };
-        let Some((number, installed)) = handling.chosen(&checked.frame) else {
-            self.accept(checked).await;
-            return self.left(handling, message, came);
+        let (now, taken) = (self.sim.now(), handling.spec.match_);
+        let matched = handling.matching.borrow_mut().claim(message, now, taken, &mut checked.path) + taken;
+        checked.path.advance(stages::MATCH, matched);
+        match handling.chosen(&checked.frame) {
+            None => {
+                let sent = handling.for_host.try_send((checked, came, matched));
+                assert!(sent.is_ok(), "it takes all that the packet buffer holds");
+            }
+            Some(number) if self.sim.try_pass_until(matched) => self.hand(handling, number, checked, came),
+            Some(number) => {
+                let (card, none) = (self.clone(), [Needed::NOTHING, Needed::NOTHING]);
+                self.sim.spawn_at(matched, none, || async move {
+                    let handling = card.handling.as_ref().expect("it has rules");
+                    card.hand(handling, number, checked, came);
+                });
+            }
+        }
+    }
+
+    /// Gives a frame to the handlers of a rule.
+    fn hand(&self, handling: &Handling, number: usize, checked: Checked, came: Time) {
+        let Checked { message, frame, path, .. } = checked;
+        let attachment = {
+            let installed = &handling.rules.borrow()[number];
+            installed.count(|report| report.frames += 1);
+            installed.attachment.clone()
         };
-        installed.count(|report| report.frames += 1);
-        let frame = checked.frame;
         handling.frames.handle(Frame {
-            attachment: installed.attachment.clone(),
+            attachment,
             number: number as u32,
             message,
             came,
             bytes: &frame,
             channel: (self.hash(&frame) % self.receive.len()) as u32,
-            path: checked.path,
+            path,
         });
+    }
+
+    /// Takes frames of no rule to host memory, one after another.
+    pub(super) async fn serve_host(self: Rc<Card>) {
+        let handling = self.handling.as_ref().expect("it has rules");
+        loop {
+            let next = handling.for_host.recv().await;
+            let (checked, came, matched) = next.expect("nobody closes it");
+            let message = checked.message;
+            self.sim.pass_until(matched).await;
+            self.accept(checked).await;
+            self.left(handling, message, came);
+        }
     }
 
     /// Takes a frame that a handler has left to where it goes. Returns when it has left the card's buffer.

@@ -141,7 +141,7 @@ impl Card {
                     self.settle(source, came);
                     self.port.free_slot();
                 }
-                (Some(checked), Some(handling)) => self.choose(handling, checked, came).await,
+                (Some(checked), Some(handling)) => self.choose(handling, checked, came),
                 (Some(checked), None) => {
                     self.accept(checked).await;
                     self.settle(source, came);
