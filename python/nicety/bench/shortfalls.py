@@ -44,7 +44,7 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "host":
         return f"{comes} {_of_host(row)}"
     elif limit == "waiting":
-        why = f"{comes} {_idle(row)}: handlers wait for one another."
+        why = f"{comes} {_idle(row)}: handlers wait for one another, or packets for what has no load here."
     else:
         why = f"{comes} {_too_much(row)}"
     return f"{why} {_what_is_full(row)}"
@@ -56,6 +56,10 @@ def _too_much(row: LineRateRow) -> str:
     if limit == "link" and row["loads"]["link"] <= 1:
         return "no part of the card has too much to do in the mean, but frames leave by a port in bursts."
     (part,) = [part for part in row["parts"] if part["part"] == limit]
+    if limit in ("packets in flight", "packet slots"):
+        what = "places in clusters" if limit == "packets in flight" else "slots"
+        times = f"{fixed(part['load'], 2)} times as many {what} as there are"
+        return f"at that rate packets would need {times} ({part['name']})."
     name = {
         "link": "card's own link, with what handlers send,",
         "packet writer": "writer of the packet buffer",
@@ -63,7 +67,7 @@ def _too_much(row: LineRateRow) -> str:
         "packet sender": "sender of handlers' packets",
     }.get(limit, limit)
     why = f"at that rate the {name} would have {fixed(part['load'], 2)} times as much to do as it can."
-    if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row:
+    if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row and row["loads"]["host"] is None:
         why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
     return why
 

@@ -43,10 +43,11 @@ def _headroom(row: LineRateRow) -> str:
     if row["limited_by"] in (None, most["part"]):
         load = f"{_called(most)}, at {fixed(100 * most['load'], 1)}%"
     else:
-        load = row["limiting_part"]
-        of = [part["name"] for part in row["parts"] if part["part"] == load == "cache misses"]
-        load = f"{load} of {of[0]}" if of else load
-        others = row["parts"]
+        load, others = row["limiting_part"], row["parts"]
+        for misses in [part for part in others if part["part"] == load == "cache misses"]:
+            # They are a part of the processors' load, and no headroom beside it.
+            load = f"{load} of {misses['name']}, for which the processors wait {fixed(100 * misses['load'], 1)}% of the time"
+            others = [part for part in others if part != misses]
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
     rate, whose = fixed(row["capacity_fraction"], 2), f"{offered([row])}'s"
     text = f"{row['verdict']}: {limits} {load}; the card sustains {rate} x the {whose} rate."

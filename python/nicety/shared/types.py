@@ -57,10 +57,12 @@ class CardPart(TypedDict):
 
     Attributes:
         part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet
-            writer`, `cluster DMA`, `packet sender`, `lock`, `memory bank`, `cache misses` (the part of the processors'
-            time that they wait for lines), `host` or `packet buffer`.
+            writer`, `cluster DMA`, `packet sender`, `packets in flight` (the places of packets in clusters), `packet
+            slots`, `lock`, `memory bank`, `cache misses` (the part of the processors' time that they wait for lines),
+            `host` or `packet buffer`.
         name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank,
-            the level behind the caches, a cluster, or a CPU of the host.
+            the level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of
+            the host.
         load: Its load: the part of its capacity that packets at the line rate need.
         headroom: The capacity that is left, as a part of it; below 0, that is missing.
         sustains: The rate that the part sustains, over the line rate; none if packets do not need it.
@@ -634,10 +636,11 @@ class LineRateRow(TypedDict):
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `lock` (a word that
-            one handler at a time holds), `memory bank`, `host` (the part of it that takes frames), or `cache misses`
-            where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer`
-            where the sender waits for credits, or `waiting` where handlers wait for one another.
+            card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`,
+            `packet slots`, `lock` (a word that one handler at a time holds), `memory bank`, `host` (the part of it that
+            takes frames), or `cache misses` where handler processors would keep up without their waits for lines. If
+            none is overloaded, `packet buffer` where the sender waits for credits, or `waiting` where handlers wait for
+            one another.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
@@ -717,6 +720,10 @@ class Loads(TypedDict):
             beat a cycle.
         cluster_dma: The busiest DMA engine of a cluster, with packets and with what handlers have copied.
         packet_sender: The sender of handlers' packets there.
+        packets_in_flight: The places that packets have in clusters, from when they are assigned to one until their
+            handlers and the commands of these have ended (`hpu.packets.in_flight`), without waits for other parts.
+        packet_slots: The slots of packets, likewise: of the packet buffer or of the clusters' memories, whichever has
+            fewer to spare.
         host: The part of the host that has most to do with the frames that come to it, such as the CPU of a receive
             channel's interrupts; none on cards whose host takes no packets.
     """
@@ -732,6 +739,8 @@ class Loads(TypedDict):
     packet_writer: float | None
     cluster_dma: float | None
     packet_sender: float | None
+    packets_in_flight: float | None
+    packet_slots: float | None
     host: float | None
 
 

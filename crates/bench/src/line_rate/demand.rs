@@ -28,6 +28,8 @@ impl Demand<'_> {
             packet_writer: load.busy.movers.map(|movers| load.share(movers.writer)),
             cluster_dma: load.busy.movers.map(|movers| load.share(movers.cluster.1)),
             packet_sender: load.busy.movers.map(|movers| load.share(movers.sender)),
+            packets_in_flight: load.busy.movers.map(|movers| load.share(movers.in_flight.needed)),
+            packet_slots: load.packet_slots().map(|(_, held)| load.share(held.needed)),
             host: load.host.as_ref().map(|(_, load)| *load),
             lock: load.locks().map(|word| load.lock(word)).fold(0.0, f64::max),
             memory_bank: load.levels.iter().map(|level| load.bank(level)).fold(0.0, f64::max),
@@ -84,6 +86,8 @@ impl Demand<'_> {
             loads.packet_writer.unwrap_or_default(),
             loads.cluster_dma.unwrap_or_default(),
             loads.packet_sender.unwrap_or_default(),
+            loads.packets_in_flight.unwrap_or_default(),
+            loads.packet_slots.unwrap_or_default(),
             loads.host.unwrap_or_default(),
         ];
         1.0 / others.into_iter().fold(1.0, f64::max)

@@ -39,6 +39,8 @@ pub(super) struct Lost {
     pub(super) held_up: bool,
     /// The rate at which senders sent in the second half of the run, over that at which they were to.
     pub(super) sent_fraction: f64,
+    /// Whether packets piled up in the card from the first to the last.
+    pub(super) piled_up: bool,
     /// Whether a handler yielded its processor.
     pub(super) parked: bool,
 }
@@ -84,6 +86,9 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         false if loads.hpus > 1.0 && hpus_busy => Some(processors),
         false if most > 1.0 && busy >= NEARLY => Some(name),
         false if loads.hpus > 1.0 && handled.hpus * fraction >= NEARLY => Some(processors),
+        // Packets keep their places for as long as they wait for any other part, so that places come behind these.
+        false if loads.packets_in_flight > Some(1.0) => Some("packets in flight"),
+        false if loads.packet_slots > Some(1.0) => Some("packet slots"),
         // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
         false if held_up && buffer_full => Some("packet buffer"),
         false if held_up || fraction < CLOSE => Some("waiting"),
@@ -108,7 +113,7 @@ pub(super) fn limit_of_traffic(
     let has_places = parts.iter().all(|part| part.part != "packet buffer" || part.load <= 1.0);
     let of_card = match by_loads {
         None | Some("waiting") if overloaded.is_none() && lost.dropped > 0 => Some("packet buffer"),
-        Some("waiting") if !lost.held_up => overloaded,
+        Some("waiting") if !lost.held_up && !lost.piled_up => overloaded,
         // Handlers that keep their processors do not wait for one another with a processor idle: packets came in bursts.
         Some("waiting") if !lost.parked => overloaded.or(by_loads),
         // A buffer that drops what finds it full, or has places for all, is full because another part is overloaded.
@@ -205,6 +210,8 @@ mod tests {
             limit_of_traffic(by_loads, &lost(dropped, held_up), 1.0, &parts(0.9))
         };
         assert_eq!(of(Some("waiting"), 0, false), None);
+        let piled_up = Lost { piled_up: true, ..Lost::default() };
+        assert_eq!(limit_of_traffic(Some("waiting"), &piled_up, 1.0, &parts(0.9)), Some("waiting"));
         assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
         assert_eq!(of(None, 3, false), Some("packet buffer"));
         assert_eq!(of(Some("waiting"), 3, false), Some("packet buffer"));

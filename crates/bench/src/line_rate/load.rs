@@ -5,7 +5,7 @@ use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
 use nicety_nic::ethernet::HostWork;
-use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, HeldWord, LevelUse};
+use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, Held, HeldWord, LevelUse};
 use nicety_types::Frequency;
 
 /// The packets that come to a card.
@@ -133,6 +133,14 @@ impl Load {
     /// The cluster with the busiest DMA engine.
     pub(super) fn busiest_cluster(&self) -> Option<usize> {
         self.busy.movers.map(|movers| movers.cluster.0)
+    }
+
+    /// The slots of packets that have fewer to spare, where they are in clusters.
+    pub(super) fn packet_slots(&self) -> Option<(&'static str, Held)> {
+        let movers = self.busy.movers?;
+        let of_clusters = ("hpu.packets.cluster_buffer", movers.cluster_buffer);
+        let of_buffer = ("hpu.packets.buffer", movers.packet_buffer);
+        Some(if of_clusters.1.needed > of_buffer.1.needed { of_clusters } else { of_buffer })
     }
 
     /// Packets of the whole run.

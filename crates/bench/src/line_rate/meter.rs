@@ -179,10 +179,57 @@ struct State {
     ports: Vec<Port>,
     inside: u64,
     most_inside: u64,
+    backlog: Backlog,
     runs: [Runs; 3],
     parked: bool,
     began: Option<Time>,
     ended: Time,
+}
+
+/// Packets in the card as others came, in samples at equal distances: their number does not grow with packets.
+#[derive(Default)]
+struct Backlog {
+    samples: Vec<u64>,
+    /// Packets from one sample to the next, and those since the last one.
+    distance: u64,
+    since: u64,
+}
+
+impl Backlog {
+    /// Most samples; with as many, every other one is left out.
+    const MOST: usize = 256;
+    /// Fewer tell nothing.
+    const LEAST: usize = 32;
+
+    fn note(&mut self, inside: u64) {
+        self.since += 1;
+        if self.since < self.distance {
+            return;
+        }
+        self.since = 0;
+        self.samples.push(inside);
+        if self.samples.len() == Self::MOST {
+            let mut is_kept = false;
+            self.samples.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            self.distance = 2 * self.distance.max(1);
+        }
+    }
+
+    /// Whether it has grown all the time: from each quarter of the packets to the next, by half at least of what would be even. A burst, and
+    /// a queue that comes and goes, do not grow so.
+    fn has_grown(&self) -> bool {
+        if self.samples.len() < Self::LEAST {
+            return false;
+        }
+        let mean = |quarter: &[u64]| quarter.iter().sum::<u64>() as f64 / quarter.len() as f64;
+        let quarters: Vec<f64> =
+            self.samples.chunks_exact(self.samples.len() / 4).take(4).map(mean).collect();
+        let even = (quarters[3] - quarters[0]) / 3.0;
+        even >= 1.0 && quarters.windows(2).all(|two| two[1] - two[0] >= even / 2.0)
+    }
 }
 
 /// Watches the card.
@@ -226,7 +273,7 @@ impl Meter {
             took,
             at_work: held,
             held_up: lost.held_up,
-            lost: Some(Lost { parked: state.parked, ..lost }),
+            lost: Some(Lost { parked: state.parked, piled_up: state.backlog.has_grown(), ..lost }),
             buffer_used: state.most_inside,
             places: sum(&latency) + Duration::from_ps(beside.ps() * latency.count()),
         })
@@ -316,6 +363,7 @@ impl Watch for Meter {
         state.began.get_or_insert(at);
         state.inside += 1;
         state.most_inside = state.most_inside.max(state.inside);
+        state.backlog.note(state.inside);
     }
 
     fn settled(&self, message: MessageId, at: Time) {
@@ -386,6 +434,24 @@ mod tests {
             instructions: 5,
             outcome,
         }
+    }
+
+    #[test]
+    fn a_backlog_grows_from_the_first_packet_to_the_last() {
+        let has_grown = |packets: u64, inside: fn(u64) -> u64| {
+            let mut backlog = Backlog::default();
+            (0..packets).for_each(|number| backlog.note(inside(number)));
+            assert!(backlog.samples.len() < Backlog::MOST);
+            backlog.has_grown()
+        };
+        for packets in [100, 255, 256, 257, 5_000, 1_000_000] {
+            assert!(has_grown(packets, |number| 3 + number / 20), "{packets}");
+            assert!(!has_grown(packets, |number| 3 + number % 7), "{packets}");
+            // At the start alone, and at the end.
+            assert!(!has_grown(packets, |number| number.min(20)), "{packets}");
+        }
+        assert!(!has_grown(1_000, |number| number.saturating_sub(900)));
+        assert!(!has_grown(20, |number| number), "too few");
     }
 
     #[test]

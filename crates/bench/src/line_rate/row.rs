@@ -8,7 +8,7 @@ use super::memory::{MemoryRow, memory_row};
 use super::meter::TrafficRow;
 use super::request::Messages;
 use super::sensitivity::SensitivityRow;
-use super::verdict::{PartRow, Verdict, capacity, parts, verdict};
+use super::verdict::{Named, PartRow, Verdict, capacity, parts, verdict};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
@@ -101,6 +101,11 @@ pub struct Loads {
     pub cluster_dma: Option<f64>,
     /// The sender of handlers' packets there.
     pub packet_sender: Option<f64>,
+    /// The places that packets have in clusters, from when they are assigned to one until their handlers and the commands of these have
+    /// ended (`hpu.packets.in_flight`), without waits for other parts.
+    pub packets_in_flight: Option<f64>,
+    /// The slots of packets, likewise: of the packet buffer or of the clusters' memories, whichever has fewer to spare.
+    pub packet_slots: Option<f64>,
     /// The part of the host that has most to do with the frames that come to it, such as the CPU of a receive channel's interrupts;
     /// none on cards whose host takes no packets.
     pub host: Option<f64>,
@@ -121,6 +126,8 @@ impl Loads {
             "packet writer" => return self.packet_writer,
             "cluster DMA" => return self.cluster_dma,
             "packet sender" => return self.packet_sender,
+            "packets in flight" => return self.packets_in_flight,
+            "packet slots" => return self.packet_slots,
             "host" => return self.host,
             _ => return None,
         })
@@ -203,7 +210,7 @@ pub struct Row {
     /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
-    /// host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `lock` (a word that one handler at a time holds),
+    /// host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`, `packet slots`, `lock` (a word that one handler at a time holds),
     /// `memory bank`, `host` (the part of it that takes frames), or `cache misses`
     /// where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer` where
     /// the sender waits for credits, or `waiting` where handlers wait for one another.
@@ -403,7 +410,12 @@ impl Measured {
         };
         // While another part is overloaded, packets fill the buffer because of that.
         let host = demand.load.host.as_ref().map(|(name, _)| name.as_str());
-        let parts = parts(&row, of_buffer.then_some(places), host, demand.load.busiest_cluster());
+        let named = Named {
+            host,
+            cluster: demand.load.busiest_cluster(),
+            slots: demand.load.packet_slots().map(|(which, _)| which),
+        };
+        let parts = parts(&row, of_buffer.then_some(places), named);
         let limited_by = match &self.lost {
             None => by_loads,
             Some(lost) => limit_of_traffic(by_loads, lost, through, &parts),

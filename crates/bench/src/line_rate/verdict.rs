@@ -28,11 +28,11 @@ pub enum Verdict {
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
     /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`,
-    /// `packet sender`, `lock`, `memory bank`, `cache
+    /// `packet sender`, `packets in flight` (the places of packets in clusters), `packet slots`, `lock`, `memory bank`, `cache
     /// misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
     pub part: &'static str,
     /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, the
-    /// level behind the caches, a cluster, or a CPU of the host.
+    /// level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of the host.
     pub name: Option<String>,
     /// Its load: the part of its capacity that packets at the line rate need.
     pub load: f64,
@@ -48,14 +48,21 @@ impl PartRow {
     }
 }
 
+/// Which ones they are, of parts of which there are several.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Named<'n> {
+    /// The part of the host with most to do.
+    pub(super) host: Option<&'n str>,
+    /// The cluster with the busiest DMA engine.
+    pub(super) cluster: Option<usize>,
+    /// The slots with fewer to spare.
+    pub(super) slots: Option<&'n str>,
+}
+
 /// The parts of a card, the most loaded first. `places` is the load of the packet buffer, where that can be told: while
-/// another part is overloaded, packets fill the buffer because of that. `host` is the name of the host's part with most to do.
-pub(super) fn parts(
-    row: &Row,
-    places: Option<f64>,
-    host: Option<&str>,
-    cluster: Option<usize>,
-) -> Vec<PartRow> {
+/// another part is overloaded, packets fill the buffer because of that.
+pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<PartRow> {
+    let Named { host, cluster, slots } = named;
     let loads = &row.loads;
     let mut parts = vec![
         PartRow::new("handler processors", None, loads.hpus),
@@ -69,6 +76,8 @@ pub(super) fn parts(
         ("packet writer", None, loads.packet_writer),
         ("cluster DMA", cluster.map(|number| format!("cluster {number}")), loads.cluster_dma),
         ("packet sender", None, loads.packet_sender),
+        ("packets in flight", Some("hpu.packets.in_flight".to_owned()), loads.packets_in_flight),
+        ("packet slots", slots.map(str::to_owned), loads.packet_slots),
     ];
     let there = |(part, name, load): (_, _, Option<f64>)| load.map(|load| PartRow::new(part, name, load));
     parts.extend(others.into_iter().filter_map(there));
@@ -148,7 +157,7 @@ mod tests {
     fn below_90_percent_is_yes_and_below_100_barely() {
         let of = |hpus: f64| {
             let row = Row { loads: Loads { hpus, matching: 0.3, ..Loads::default() }, ..Row::default() };
-            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None, None, None))
+            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None, Named::default()))
         };
         assert_eq!(of(0.899), (Verdict::Yes, "handler processors"));
         assert_eq!(of(0.9), (Verdict::Barely, "handler processors"));
@@ -165,7 +174,7 @@ mod tests {
             memory: MemoryRow { levels: vec![level("bank 3 of l1", 0.6)], ..MemoryRow::default() },
             ..Row::default()
         };
-        let parts = parts(&row, Some(0.95), None, None);
+        let parts = parts(&row, Some(0.95), Named::default());
         let shown: Vec<(&str, Option<&str>, f64)> =
             parts.iter().map(|part| (part.part, part.name.as_deref(), part.headroom)).collect();
         assert_eq!(shown[0].0, "packet buffer");

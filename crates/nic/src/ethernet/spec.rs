@@ -274,8 +274,18 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         s.refuse("lro", "a ring has no room for such a packet", "raise receive.entries");
     }
     if receive.buffer < frames.mtu + HEADERS {
-        let help = format!("write at least \"{} B\"", frames.mtu + HEADERS);
-        s.refuse("buffer", "a frame of frames.mtu does not fit into a receive buffer", &help);
+        let longest = frames.mtu + HEADERS;
+        let message = format!(
+            "a frame of {longest} bytes, with {} of frames.mtu, does not fit into a receive buffer of {} bytes (receive.buffer)",
+            frames.mtu, receive.buffer
+        );
+        // Of a longer MTU that was asked for, the buffer is to follow.
+        match reader.section("frames") {
+            of if of.change("mtu") > s.change("buffer") => {
+                of.refuse("mtu", &message, &format!("write receive.buffer = \"{longest} B\" or more, too"));
+            }
+            _ => s.refuse("buffer", &message, &s.example("buffer", &format!("{longest} B"))),
+        }
     }
     let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
     let driver = read_driver(&reader.section("driver"));

@@ -117,6 +117,21 @@ pub struct Movers {
     pub sender: Duration,
     /// The busiest cluster, and its DMA engine.
     pub cluster: (usize, Duration),
+    /// Places of packets in clusters: `hpu.packets.in_flight`.
+    pub in_flight: Held,
+    /// The memories of clusters for packets: `hpu.packets.cluster_buffer`.
+    pub cluster_buffer: Held,
+    /// The packet buffer: `hpu.packets.buffer`.
+    pub packet_buffer: Held,
+}
+
+/// How long packets held places, over as many places as there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// As long as they need them, without waits for other parts.
+    pub needed: Duration,
+    /// All in all.
+    pub taken: Duration,
 }
 
 /// Most different failures that a card keeps; further ones are counted by kind.

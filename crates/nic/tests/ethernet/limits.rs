@@ -155,7 +155,10 @@ fn a_writer_whose_peer_reads_nothing_gives_up_in_the_end() {
 #[test]
 fn impossible_specs_are_refused_in_words() {
     for (overrides, expected) in [
-        (&["frames.mtu=9000 B"][..], "a frame of frames.mtu does not fit into a receive buffer"),
+        (
+            &["frames.mtu=9000 B"][..],
+            "frames.mtu=9000 B: a frame of 9018 bytes, with 9000 of frames.mtu, does not fit",
+        ),
         (&["frames.mtu=100 B"], "frames.mtu"),
         (&["tcp.min_rto=0 s"], "tcp.min_rto"),
     ] {

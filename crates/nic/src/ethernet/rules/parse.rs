@@ -170,6 +170,14 @@ impl Terms {
                 "write the smaller one first",
             ));
         }
+        if start == end && start & !mask != 0 {
+            return Err((
+                format!(
+                    "the value {start:08x} has bits that its mask {mask:08x} leaves out: it matches no frame"
+                ),
+                "leave these bits out of the value, or mask them in",
+            ));
+        }
         self.raw.push(Word { offset: at, mask, start, end });
         Ok(())
     }

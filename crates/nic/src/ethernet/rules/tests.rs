@@ -85,7 +85,8 @@ fn what_is_wrong_is_named() {
         ("word@9616=0", "offset 9616 is behind the end of every frame, whose last word is at 9614"),
         ("word@12=zz", "no value of up to eight hexadecimal digits"),
         ("word@12=2..1", "the range 00000002..00000001 is empty"),
-        ("word@12&ff=100", "it matches no frame"),
+        ("word@12&ff=100", "column 1: the value 00000100 has bits that its mask 000000ff leaves out"),
+        ("word@12&ff=100..200", "it matches no frame"),
         ("word@12=1 word@12=2", "it matches no frame"),
         ("vlan=4096", "'4096' is not a number from 0 to 4095"),
     ] {

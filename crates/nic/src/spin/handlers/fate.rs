@@ -1,6 +1,7 @@
 //! The fate of packets: to handlers, to host memory or dropped; and the handlers that are ready to run.
 
 use crate::spin::Card;
+use crate::spin::handlers::clusters::stays::Stay;
 use crate::spin::incoming::{Arrived, Fate};
 use crate::spin::programs::program::Kind;
 use nicety_portals::HeaderKind;
@@ -25,14 +26,15 @@ pub(in crate::spin) struct Run {
     pub(in crate::spin) packet: Option<Arrived>,
     /// The path up to when it became ready.
     pub(in crate::spin) path: Path,
-    /// Where its packet lies, on a card with clusters.
+    /// Where its packet lies, on a card with clusters, and since when.
     pub(in crate::spin) slots: Slots,
+    pub(in crate::spin) stay: Stay,
 }
 
 impl Run {
     /// A run that is ready now.
     pub(in crate::spin) fn new(place: usize, kind: Kind, packet: Option<Arrived>, path: Path) -> Run {
-        Run { place, kind, packet, path, slots: Slots::default() }
+        Run { place, kind, packet, path, slots: Slots::default(), stay: Stay::default() }
     }
 
     /// Bytes of its packet.

@@ -40,7 +40,7 @@ pub(super) fn read(
     let s = reader.section("hpu.commands");
     let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
     let spec = CommandsSpec {
-        beat: s.size("beat", 1..=4096, "bytes of a packet that are sent in a cycle"),
+        beat: s.size("beat", 1..=4096, "bytes of a packet that a send moves in a cycle"),
         send: cycles("send", "cycles of a send, beside those of its bytes"),
         to_host: cycles("to_host", "cycles of a write of host memory, beside the bus"),
         from_host: cycles("from_host", "cycles of a read of host memory, beside the bus"),

@@ -6,8 +6,9 @@
 //! the packet leaves its buffer, and the cluster has room for another one.
 
 use crate::spin::handlers::clusters::slots::SlotBuffer;
+use crate::spin::handlers::clusters::stays::{Leaves, Stays};
 use crate::spin::handlers::codes::phantom_memory;
-use crate::spin::handlers::fate::{Run, Slots};
+use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::outcome::Ended;
 use crate::spin::handlers::running::Running;
 use crate::spin::spec::{HpuSpec, PacketsSpec};
@@ -69,6 +70,8 @@ pub(in crate::spin) struct Scheduler {
     buffer: Option<SlotBuffer>,
     /// Runs that find every cluster full.
     waiting: RefCell<VecDeque<Run>>,
+    /// How long others kept their places.
+    stays: Cell<Stays>,
 }
 
 impl Scheduler {
@@ -90,6 +93,7 @@ impl Scheduler {
             clusters,
             buffer: spec.map(|spec| SlotBuffer::new(spec.buffer, spec.slot, |slots| &mut slots.buffer)),
             waiting: RefCell::default(),
+            stays: Cell::default(),
         }
     }
 
@@ -118,12 +122,21 @@ impl Scheduler {
         sent + self.cycles(latency)
     }
 
-    /// Busy times of what moves packets; none without clusters.
+    /// Busy times of what moves packets, and how long packets kept their places; none without clusters.
     pub(in crate::spin) fn movers(&self) -> Option<Movers> {
         let spec = self.spec.as_ref()?;
         let clusters = self.clusters.iter().map(|cluster| cluster.copier.borrow().busy(spec)).enumerate();
         let cluster = clusters.max_by_key(|(_, busy)| *busy).unwrap_or_default();
-        Some(Movers { writer: self.writer_busy.get(), sender: self.sender_busy.get(), cluster })
+        let [in_flight, cluster_buffer, packet_buffer] =
+            self.stays.get().held(spec, self.number_of_clusters());
+        Some(Movers {
+            writer: self.writer_busy.get(),
+            sender: self.sender_busy.get(),
+            cluster,
+            in_flight,
+            cluster_buffer,
+            packet_buffer,
+        })
     }
 
     /// The number of clusters, one if packets are assigned to none.
@@ -150,6 +163,25 @@ impl Scheduler {
     pub(in crate::spin) fn copy(&self, cluster: usize, bytes: u64) -> Time {
         let Some(spec) = &self.spec else { return self.sim.now() };
         self.clusters[cluster].copier.borrow_mut().copy(self.sim.now(), spec, bytes, |n| self.cycles(n))
+    }
+
+    /// A run leaves its places.
+    fn note_stay(&self, spec: &PacketsSpec, run: &Run) {
+        let bytes = run.packet_bytes();
+        let beats = spec.beats(bytes);
+        let mut stays = self.stays.get();
+        stays.leave(
+            spec,
+            &Leaves {
+                stay: run.stay,
+                now: self.sim.now(),
+                bytes,
+                copy: self.cycles(if bytes > 0 { spec.copy + beats } else { 0 }),
+                // Where packets wait for slots, they are written before they have them.
+                before: self.cycles(spec.schedule),
+            },
+        );
+        self.stays.set(stays);
     }
 
     fn cycles(&self, cycles: u64) -> Duration {
@@ -220,9 +252,10 @@ impl Card {
     }
 
     /// A packet in the packet buffer waits for a cluster from now on.
-    fn wait_for_cluster(self: &Rc<Card>, run: Run) {
+    fn wait_for_cluster(self: &Rc<Card>, mut run: Run) {
         let Some(spec) = &self.scheduler.spec else { return };
         let now = self.sim.now();
+        run.stay.admitted = now;
         let written = run.packet.as_ref().map_or(now, |packet| packet.written.max(now));
         let (card, at) = (self.clone(), written + self.scheduler.cycles(spec.schedule));
         let none = [Needed::NOTHING, Needed::NOTHING];
@@ -239,7 +272,8 @@ impl Card {
     }
 
     /// A run belongs to a cluster from now on: its packet takes slots there.
-    fn bring_to(self: &Rc<Card>, cluster: usize, run: Run) {
+    fn bring_to(self: &Rc<Card>, cluster: usize, mut run: Run) {
+        run.stay.assigned = self.sim.now();
         let Cluster { in_flight, packets, .. } = &self.scheduler.clusters[cluster];
         in_flight.set(in_flight.get() + 1);
         if let Some(run) = packets.admit(run) {
@@ -249,6 +283,7 @@ impl Card {
 
     /// Copies the packet of a run to a cluster, where the run then waits for a processor.
     fn copy_to(self: &Rc<Card>, cluster: usize, mut run: Run) {
+        run.stay.placed = self.sim.now();
         run.path.advance(stages::SCHEDULE, self.sim.now());
         let copied = self.scheduler.copy(cluster, run.packet_bytes());
         run.path.advance(stages::COPY, copied);
@@ -272,14 +307,15 @@ impl Card {
         let feedback = self.scheduler.spec.as_ref().map_or(0, |spec| spec.feedback);
         self.sim.until(self.sim.now() + self.scheduler.cycles(feedback)).await;
         path.advance(stages::FEEDBACK, self.sim.now());
-        self.left_cluster(core, run.slots);
+        self.left_cluster(core, &run);
         self.ended(core, run, ended, path);
     }
 
     /// A run has left the cluster of a core, which has room for another one, and so have the slots of its packet.
-    pub(in crate::spin) fn left_cluster(self: &Rc<Card>, core: usize, slots: Slots) {
-        let Some(buffer) = &self.scheduler.buffer else { return };
-        let cluster = self.scheduler.cluster_of(core);
+    pub(in crate::spin) fn left_cluster(self: &Rc<Card>, core: usize, run: &Run) {
+        let (Some(buffer), Some(spec)) = (&self.scheduler.buffer, &self.scheduler.spec) else { return };
+        let (cluster, slots) = (self.scheduler.cluster_of(core), run.slots);
+        self.scheduler.note_stay(spec, run);
         let Cluster { in_flight, packets, .. } = &self.scheduler.clusters[cluster];
         packets.free(slots);
         while let Some(next) = packets.next() {

@@ -107,9 +107,10 @@ impl Card {
         let (now, ready) = (self.sim.now(), run.path.at());
         let message = self.incoming.borrow_mut().get(run.place).message;
         let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
+        run.stay.began = now;
         if attachment.application().exhausted() {
             self.hpus.release(thread, self.sim.now());
-            self.left_cluster(thread.core, run.slots);
+            self.left_cluster(thread.core, &run);
             return self.refused(run);
         }
         self.queued(thread.core, message, &mut run.path);

@@ -1,0 +1,142 @@
+//! How long packets keep what a card with clusters has a number of: places of a cluster, and slots of buffers.
+//!
+//! A packet waits in its places for the copy and for a processor. How long it needs them is without these waits: so much
+//! there has to be for the packets that come, whatever another part has too much to do.
+
+use crate::spin::Held;
+use crate::spin::spec::PacketsSpec;
+use nicety_types::{Duration, Time};
+
+/// When the run of a packet came into its places.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::spin) struct Stay {
+    /// Its packet has slots of the packet buffer.
+    pub(in crate::spin) admitted: Time,
+    /// It belongs to a cluster.
+    pub(in crate::spin) assigned: Time,
+    /// Its packet has slots there.
+    pub(in crate::spin) placed: Time,
+    /// Its handler began.
+    pub(in crate::spin) began: Time,
+}
+
+/// Sums over all runs that have left their places.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::spin) struct Stays {
+    in_flight: Sum,
+    cluster: Slots,
+    buffer: Slots,
+}
+
+/// Time times places, in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    needed: u128,
+    taken: u128,
+}
+
+/// The same for bytes in slots, and how many packets have been in them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slots {
+    of_bytes: Sum,
+    packets: u64,
+    bytes: u64,
+}
+
+/// A run leaves its places.
+pub(in crate::spin) struct Leaves {
+    pub(in crate::spin) stay: Stay,
+    pub(in crate::spin) now: Time,
+    /// Bytes of its packet.
+    pub(in crate::spin) bytes: u64,
+    /// How long a copy of the packet takes that waits for nothing, and what is before that in the packet buffer.
+    pub(in crate::spin) copy: Duration,
+    pub(in crate::spin) before: Duration,
+}
+
+impl Sum {
+    fn add(&mut self, needed: Duration, taken: Duration, places: u64) {
+        self.needed += u128::from(needed.min(taken).ps()) * u128::from(places);
+        self.taken += u128::from(taken.ps()) * u128::from(places);
+    }
+
+    fn over(self, places: u64) -> Held {
+        let each = |sum: u128| Duration::from_ps((sum / u128::from(places.max(1))) as u64);
+        Held { needed: each(self.needed), taken: each(self.taken) }
+    }
+}
+
+impl Slots {
+    fn add(&mut self, needed: Duration, taken: Duration, bytes: u64) {
+        self.of_bytes.add(needed, taken, bytes);
+        (self.packets, self.bytes) = (self.packets + 1, self.bytes + bytes);
+    }
+
+    /// Over a number of buffers with so many bytes. Packets lie in one piece: what is left behind the last one that fits is nobody's.
+    fn over(self, buffers: u64, bytes: u64) -> Held {
+        let mean = self.bytes.checked_div(self.packets).filter(|&mean| mean > 0).unwrap_or(1);
+        self.of_bytes.over(buffers * (bytes / mean).max(1) * mean)
+    }
+}
+
+impl Stays {
+    pub(in crate::spin) fn leave(&mut self, spec: &PacketsSpec, run: &Leaves) {
+        let Leaves { stay, now, bytes, copy, before } = *run;
+        let needed = now.since(stay.began) + copy;
+        self.in_flight.add(needed, now.since(stay.assigned), 1);
+        if bytes > 0 {
+            let bytes = bytes.next_multiple_of(spec.slot);
+            self.cluster.add(needed, now.since(stay.placed), bytes);
+            self.buffer.add(needed + before, now.since(stay.admitted), bytes);
+        }
+    }
+
+    /// Places of clusters, slots of their memories, and slots of the packet buffer: how long each was held.
+    pub(in crate::spin) fn held(&self, spec: &PacketsSpec, clusters: u64) -> [Held; 3] {
+        [
+            self.in_flight.over(clusters * u64::from(spec.in_flight)),
+            self.cluster.over(clusters, spec.cluster_buffer),
+            self.buffer.over(1, spec.buffer),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_needed_without_waits() {
+        let spec = PacketsSpec {
+            beat: 64,
+            schedule: 4,
+            copy: 16,
+            feedback: 1,
+            in_flight: 2,
+            copies: 2,
+            burst: 256,
+            slot: 64,
+            buffer: 4096,
+            cluster_buffer: 300,
+            conflict: 2,
+        };
+        let (at, ps) = (Time::from_ps, Duration::from_ps);
+        let mut stays = Stays::default();
+        // Of 210 ps in the cluster it waits 50 before the copy of 20, and 40 between that and its handler.
+        let stay = Stay { admitted: at(100), assigned: at(190), placed: at(240), began: at(300) };
+        let run = Leaves { stay, now: at(400), bytes: 100, copy: ps(20), before: ps(15) };
+        stays.leave(&spec, &run);
+        // A completion handler has no packet.
+        let completes = Leaves { bytes: 0, copy: ps(0), before: ps(0), ..run };
+        stays.leave(&spec, &completes);
+        let [in_flight, cluster, buffer] = stays.held(&spec, 3);
+        assert_eq!(in_flight, Held { needed: ps((120 + 100) / 6), taken: ps((210 + 210) / 6) });
+        // 128 bytes, of which two lie in each of three memories, and 32 in the packet buffer.
+        assert_eq!(cluster, Held { needed: ps(120 / 6), taken: ps(160 / 6) });
+        assert_eq!(buffer, Held { needed: ps(135 / 32), taken: ps(300 / 32) });
+        // No more than was taken: its packet was in the buffer long before its handler was ready.
+        stays = Stays::default();
+        stays.leave(&spec, &Leaves { stay: Stay { admitted: at(290), ..stay }, before: ps(500), ..run });
+        assert_eq!(stays.held(&spec, 3)[2], Held { needed: ps(110 / 32), taken: ps(110 / 32) });
+    }
+}

@@ -1,0 +1,92 @@
+"""Places that packets take in a card until they are done with: of clusters, their memories and the packet buffer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety as package
+from nicety.bench.shortfalls import shortfalls
+from nicety.shared.types import LineRateRow
+
+DROPS = """
+#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    return FRAME_DROP;
+}
+"""
+# Writes its packet to host memory, and ends without waiting for that.
+TO_HOST = """
+#include <handler.h>
+#include <packets.h>
+#include <pspin.h>
+__handler__ void payload(handler_args_t *args) {
+    task_t *task = args->task;
+    spin_cmd_t command;
+    const uint64_t host = (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
+    spin_dma_to_host(host, (uint32_t)task->pkt_mem, task->pkt_mem_size, false, &command);
+#ifdef WAITS
+    spin_cmd_wait(command);
+#endif
+}
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {
+    *hh = NULL, *ph = payload, *th = NULL, *memory = NULL;
+}
+"""
+
+
+def check(folder: Path, nic: str, text: str, traffic: str, *overrides: str, **more: Any) -> LineRateRow:
+    source = folder / "mine.c"
+    source.write_text(text)
+    (row,) = package.check_line_rate(source, nics=nic, traffic=traffic, overrides=list(overrides), **more)["rows"]
+    return row
+
+
+@pytest.mark.parametrize("packets", [4_000, 30_000])
+@pytest.mark.parametrize(
+    ("key", "overrides", "size", "places", "stay_ns"),
+    [
+        # A packet of 100 B is there for a copy, 18 ns; its handler, 27 ns at least; a command, 22 ns; the bus; and the
+        # feedback.
+        ("in_flight", ["bus.latency=250ns"], 100, 80, 320),
+        # Of 1000 B two lie in the packet buffer, and as many in the memory of each cluster.
+        ("buffer", ["hpu.packets.buffer=2KiB"], 1000, 2, 90),
+        ("cluster_buffer", ["hpu.packets.cluster_buffer=2KiB", "bus.latency=250ns"], 1000, 8, 345),
+    ],
+)
+def test_places_of_clusters_that_are_too_few_limit(
+    tmp_path: Path, packets: int, key: str, overrides: list[str], size: int, places: int, stay_ns: float
+) -> None:
+    part, most = "packets in flight" if key == "in_flight" else "packet slots", 1e9 * places / stay_ns
+
+    def at(share: float) -> LineRateRow:
+        traffic = f"udp size={size} rate={round(share * most / 1e3)}kpps packets={packets}"
+        return check(tmp_path, "pspin", TO_HOST, traffic, *overrides)
+
+    row = at(1.3)
+    assert (row["verdict"], row["limiting_part"], row["parts"][0]["name"]) == ("no", part, f"hpu.packets.{key}")
+    # However few packets: the rest of them waits at the end.
+    assert row["capacity_fraction"] == pytest.approx(1 / 1.3, rel=0.1)
+    assert f"times as many {'places in clusters' if part == 'packets in flight' else 'slots'}" in shortfalls([row])[0]
+    enough = at(1.3 * row["capacity_fraction"] * 0.97)
+    assert (enough["verdict"], enough["limiting_part"]) == ("barely", part)
+
+
+def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) -> None:
+    # 16 message queues, of which each is taken for some 60 ns: no part has a load for them.
+    row = check(tmp_path, "pspin", TO_HOST, "udp size=64 rate=500Mpps packets=1500", "hpu.contexts=16")
+    assert row["line_rate_fraction"] < 0.9
+    assert (row["verdict"], row["limiting_part"]) == ("no", "waiting")
+    assert all(part["load"] < 1 for part in row["parts"] if part["part"] != "packet buffer")
+
+
+def test_frames_that_wait_for_the_matching_unit_are_in_the_packet_buffer(tmp_path: Path) -> None:
+    traffic = "udp size=60 rate=60Mpps packets=20000"
+    row = check(tmp_path, "spin-100g", DROPS, traffic, "hpu.match=30ns", lossy=True)
+    figures = row["traffic"]
+    assert (row["limiting_part"], row["buffer_packets_used"]) == ("matching unit", 256)
+    assert figures["dropped_by_overload"] == pytest.approx(20_000 * (1 - 1 / 1.8), rel=0.05)
+    # All places are before the matching unit, but for the few with handlers.
+    assert figures["latency_ns_p50"] == pytest.approx(256 * 30, rel=0.05)
