@@ -71,7 +71,7 @@ pub(in crate::spin) struct Scheduler {
     /// Runs that find every cluster full.
     waiting: RefCell<VecDeque<Run>>,
     /// How long others kept their places.
-    stays: Cell<Stays>,
+    stays: Option<Box<Cell<Stays>>>,
 }
 
 impl Scheduler {
@@ -93,7 +93,7 @@ impl Scheduler {
             clusters,
             buffer: spec.map(|spec| SlotBuffer::new(spec.buffer, spec.slot, |slots| &mut slots.buffer)),
             waiting: RefCell::default(),
-            stays: Cell::default(),
+            stays: spec.map(|_| Box::default()),
         }
     }
 
@@ -128,7 +128,7 @@ impl Scheduler {
         let clusters = self.clusters.iter().map(|cluster| cluster.copier.borrow().busy(spec)).enumerate();
         let cluster = clusters.max_by_key(|(_, busy)| *busy).unwrap_or_default();
         let [in_flight, cluster_buffer, packet_buffer] =
-            self.stays.get().held(spec, self.number_of_clusters());
+            self.stays.as_ref()?.get().held(spec, self.number_of_clusters());
         Some(Movers {
             writer: self.writer_busy.get(),
             sender: self.sender_busy.get(),
@@ -167,10 +167,11 @@ impl Scheduler {
 
     /// A run leaves its places.
     fn note_stay(&self, spec: &PacketsSpec, run: &Run) {
+        let Some(stays) = &self.stays else { return };
         let bytes = run.packet_bytes();
         let beats = spec.beats(bytes);
-        let mut stays = self.stays.get();
-        stays.leave(
+        let mut sums = stays.get();
+        sums.leave(
             spec,
             &Leaves {
                 stay: run.stay,
@@ -181,7 +182,7 @@ impl Scheduler {
                 before: self.cycles(spec.schedule),
             },
         );
-        self.stays.set(stays);
+        stays.set(sums);
     }
 
     fn cycles(&self, cycles: u64) -> Duration {
