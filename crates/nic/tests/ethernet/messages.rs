@@ -132,3 +132,43 @@ fn a_connection_is_made_once_for_each_pair() {
     let card = rig.report(0).card;
     assert!((20..60).contains(&card.frames_received), "{card:?}");
 }
+
+/// A message of a host to itself is copied by its sender, and once more where its receive comes later.
+#[test]
+fn a_message_within_the_host_takes_its_copy() {
+    let took = |bytes: usize, is_early: bool| {
+        let mut rig = Rig::new("ethernet-100g", 2, &[]);
+        let ended = Rc::new(RefCell::new(Duration::ZERO));
+        let end = ended.clone();
+        rig.program(0, async move |user| {
+            let (one, two) = (user.thread(1), user.thread(2));
+            let sends = async move {
+                if !is_early {
+                    two.sim.delay(Duration::from_us(1)).await;
+                }
+                two.message(0, 7, &pattern(bytes, 3)).await;
+            };
+            let receives = async move {
+                if is_early {
+                    one.sim.delay(Duration::from_us(1000)).await;
+                }
+                one.receive(7, bytes as u64).await.unwrap().1
+            };
+            let ((), received) = nicety_kernel::join(sends, receives).await;
+            assert!(received == pattern(bytes, 3));
+            end.replace(user.sim.now().since(nicety_types::Time::ZERO));
+        });
+        rig.program(1, async |_| ());
+        rig.run();
+        ended.take().ps()
+    };
+    for is_early in [false, true] {
+        let [none, one, two] = [64, 1 << 20, 2 << 20].map(|bytes| took(bytes, is_early));
+        // What came before its receive had been copied into the library's memory by then.
+        let each = two - one;
+        assert!((one - none).abs_diff(each) < each / 100, "{none} {one} {two}");
+        // No faster than memory moves bytes.
+        let bytes_per_s = f64::from(1 << 20) / (each as f64 / 1e12);
+        assert!((1e9..499e9).contains(&bytes_per_s), "{bytes_per_s}");
+    }
+}

@@ -23,9 +23,10 @@ use crate::messages::{Arrival, Wanted};
 use crate::parts::Matching;
 use header::Header;
 use nicety_host::Memory;
+use nicety_host::threads::{Group, Piece, Thread};
 use nicety_kernel::{Server, Signal};
 use nicety_stack::{Error, Options};
-use nicety_types::{Path, Payload};
+use nicety_types::{Path, Payload, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -161,6 +162,13 @@ impl Messenger {
             let address = posted.wanted.address + done;
             self.memory.deposit(address, room, &payload).expect("checked when it was posted");
         }
+    }
+
+    /// The library copies a message within the host.
+    async fn copy(&self, thread: &Thread, bytes: usize, path: &mut Path) {
+        let lines = self.net.lines(bytes);
+        let copy = Piece::new(Group::Application, lines * self.net.spec.sockets.copy).streaming(lines);
+        thread.run(copy, Stage::COPY, path).await;
     }
 
     /// The last byte of a message has been stored.

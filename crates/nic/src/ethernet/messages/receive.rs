@@ -246,9 +246,7 @@ impl Messenger {
         if let Some(whole) = &*kept.whole.borrow() {
             path.follow(whole);
         }
-        let lines = self.net.lines(bytes.len());
-        let copy = Piece::new(Group::Application, lines * self.net.spec.sockets.copy).streaming(lines);
-        call.thread().run(copy, Stage::COPY, path).await;
+        self.copy(call.thread(), bytes.len(), path).await;
         let Header { source, tag, bytes, .. } = kept.header;
         self.net.card.recorder.message_noticed(kept.header.message(), self.net.sim.now());
         Arrival { source, tag, bytes, room: posted.wanted.room }

@@ -58,6 +58,7 @@ impl Messenger {
         let work = Piece::new(Group::Application, self.net.spec.messages.match_);
         thread.run(work, Stage::POST, path).await;
         if to == self.net.card.node.0 {
+            self.copy(thread, payload.len(), path).await;
             self.deliver_own(header, payload, path);
             return Ok(());
         }
@@ -80,7 +81,7 @@ impl Messenger {
         self.senders.borrow_mut().entry(to).or_insert_with(new).clone()
     }
 
-    /// A message of the host to itself, which the library hands over.
+    /// A message of the host to itself, which the library has copied and hands over.
     fn deliver_own(&self, header: Header, payload: &[u8], path: &Path) {
         let target = self.target(header);
         self.put(&target, 0, payload);
