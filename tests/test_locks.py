@@ -209,3 +209,25 @@ def test_the_text_says_what_limits(tmp_path: Path) -> None:
     assert f"(taken at {take}, given back at {give_back})" in words
     assert f"others wait for it at {take}. However many processors there are, at most" in words
     assert any(line.endswith("Lock") for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("rate", "retries"), [("30Mpps arrivals=poisson", True), ("1Mpps", False)])
+def test_a_counter_that_handlers_try_again_to_change_is_told(tmp_path: Path, rate: str, retries: bool) -> None:
+    source = tmp_path / "counter.c"
+    source.write_text("""#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    uint32_t *count = state, seen = __atomic_load_n(count, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(count, &seen, seen + 1, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)); /* again */
+    return FRAME_DROP;
+}
+""")
+    report = nicety.check_line_rate(source, nics="spin-100g", traffic=f"udp size=60 rate={rate} packets=5000")
+    (row,) = report["rows"]
+    assert (row["verdict"], row["locks"]) == ("yes", [])
+    text = " ".join(line_rate_text(report).replace("\n#", "").split())
+    found = row["retries"]
+    assert (found is not None) == retries
+    assert ("comes back to byte 0 of the state, at counter.c:4" in text) == retries
+    if found:
+        assert (found["word"], found["retried_at"]) == ("byte 0 of the state", "counter.c:4")
+        assert 0.05 < found["per_packet"] < 1

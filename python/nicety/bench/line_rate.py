@@ -213,6 +213,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
         *headrooms(rows),
         *(f"{named(row)}: {remark}" for row in rows if "traffic" in row for remark in _remarks(row["traffic"])),
         *_maybe_locks(rows),
+        *_retries(rows),
         *waits(rows),
         *foundation(rows),
         *rests(rows),
@@ -268,6 +269,21 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
                     "arrivals, or a higher rate, show whether they do."
                 )
     return words
+
+
+# Retries of a packet below which they are too few to say that they matter.
+_FEW_RETRIES = 0.01
+
+
+def _retries(rows: list[LineRateRow]) -> list[str]:
+    """In words, where handlers try again what others were faster at: at a higher rate they do so more often."""
+    return [
+        f"{named(row)}: {fixed(retries['per_packet'], 2)} times a packet a handler comes back to {retries['word']}, at "
+        f"{retries['retried_at']}: others have changed it first, or it is not yet as wanted. At a higher rate that may be "
+        "far more often, so that the card may sustain far less than loads say."
+        for row in rows
+        if (retries := row["retries"]) and retries["per_packet"] >= _FEW_RETRIES and row["verdict"] != "no"
+    ]
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:

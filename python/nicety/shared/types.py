@@ -653,6 +653,7 @@ class LineRateRow(TypedDict):
         buffer_packets: Its capacity in packets.
         loads: The load of each resource at line rate.
         locks: Words of memory that handlers have waited for, by their loads; the first few.
+        retries: The word that is no lock and to which handlers came back most often, if they came back to any.
         memory: The memory of handlers: what of it is shared, and who waits there.
         refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
             measured are in it.
@@ -694,6 +695,7 @@ class LineRateRow(TypedDict):
     buffer_packets: int
     loads: Loads
     locks: list[Lock]
+    retries: Retries | None
     memory: HandlerMemory
     refused_commands: list[RefusedCommand]
     sensitivity: NotRequired[Sensitivity]
@@ -1071,6 +1073,20 @@ class RegistrationRow(TypedDict):
     pages: int
     copy_ns: float
     translate_ns: float
+
+
+class Retries(TypedDict):
+    """A word of memory to which handlers come back, and which is no lock: a counter that others change first, or a flag.
+
+    Attributes:
+        word: The word, such as `byte 8 of the state`.
+        retried_at: The source line that comes back to it.
+        per_packet: How often a packet does, over the whole run. At a higher rate it may be far more often.
+    """
+
+    word: str
+    retried_at: str
+    per_packet: float
 
 
 class Row(TypedDict):

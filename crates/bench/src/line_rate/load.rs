@@ -5,8 +5,22 @@ use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
 use nicety_nic::ethernet::HostWork;
-use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, Held, HeldWord, LevelUse};
+use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, Held, HeldWord, LevelUse, RetriedWord};
 use nicety_types::Frequency;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A word of memory to which handlers come back, and which is no lock: a counter that others change first, or a flag.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Retries")]
+pub struct RetryRow {
+    /// The word, such as `byte 8 of the state`.
+    pub word: String,
+    /// The source line that comes back to it.
+    pub retried_at: String,
+    /// How often a packet does, over the whole run. At a higher rate it may be far more often.
+    pub per_packet: f64,
+}
 
 /// The packets that come to a card.
 #[derive(Clone, Copy)]
@@ -73,6 +87,8 @@ pub(super) struct Load {
     pub(super) sent: u64,
     /// Words that its handlers have held one at a time over the whole run.
     pub(super) words: Vec<HeldWord>,
+    /// That to which they came back most often, of those that are no lock.
+    pub(super) retried: Option<RetriedWord>,
     /// Whether the program has a payload handler.
     pub(super) payload_handler: bool,
     /// Pieces of memory in no level.
@@ -110,6 +126,7 @@ impl Load {
             port: None,
             sent: card.sent(),
             words: processors.held_words(),
+            retried: processors.retried_word(),
             payload_handler: handlers.has_payload_handler(),
             ideal: hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
             ideal_cycles: if hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
@@ -165,6 +182,12 @@ impl Load {
             let left = Duration::from_ps(all.saturating_sub(word.held.ps()));
             word.handed_over = word.handed_over.min(left);
         }
+    }
+
+    /// The word to which handlers came back most often.
+    pub(super) fn retry_row(&self) -> Option<RetryRow> {
+        let RetriedWord { word, retried_at, retries } = self.retried.clone()?;
+        Some(RetryRow { word, retried_at, per_packet: retries as f64 / self.packets() as f64 })
     }
 
     /// The load of a lock: while it is handed over, it is nobody else's.

@@ -3,7 +3,7 @@
 use super::super::figures::nearest_rank;
 use super::demand::Demand;
 use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_traffic};
-use super::load::Load;
+use super::load::{Load, RetryRow};
 use super::memory::{MemoryRow, memory_row};
 use super::meter::TrafficRow;
 use super::request::Messages;
@@ -237,6 +237,8 @@ pub struct Row {
     pub loads: Loads,
     /// Words of memory that handlers have waited for, by their loads; the first few.
     pub locks: Vec<LockRow>,
+    /// The word that is no lock and to which handlers came back most often, if they came back to any.
+    pub retries: Option<RetryRow>,
     /// The memory of handlers: what of it is shared, and who waits there.
     pub memory: MemoryRow,
     /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
@@ -404,6 +406,7 @@ impl Measured {
             sent_per_packet: load.sent as f64 / load.packets() as f64,
             handlers,
             locks: lock_rows(demand.load),
+            retries: demand.load.retry_row(),
             memory: memory_row(demand.load),
             refused_commands: load.refused_commands.clone(),
             ..Row::default()

@@ -42,7 +42,7 @@ pub(crate) use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::commands::printf::Printed;
-pub use handlers::contention::HeldWord;
+pub use handlers::contention::{HeldWord, RetriedWord};
 pub use handlers::memory::cached::{CacheCounts, CacheUse};
 pub use handlers::memory::levels::LevelUse;
 pub use handlers::memory::waits::WaitingLine;
@@ -202,6 +202,11 @@ impl Processors {
     /// Words of memory that handlers hold one at a time: locks, and words for which nobody had to wait and that may be locks.
     pub fn held_words(&self) -> Vec<HeldWord> {
         self.contention.list()
+    }
+
+    /// Of the words that are no lock, the one to which handlers came back most often.
+    pub fn retried_word(&self) -> Option<RetriedWord> {
+        self.contention.retried()
     }
 
     /// Lines that the instruction caches were filled with.

@@ -49,6 +49,17 @@ pub struct HeldWord {
     pub handed_over: Duration,
 }
 
+/// A word to which handlers come back, and which is no lock: a counter that others change meanwhile, or a flag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetriedWord {
+    /// The word, such as `byte 8 of the state`.
+    pub word: String,
+    /// The source line that comes back to it most often.
+    pub retried_at: String,
+    /// How often any does.
+    pub retries: u64,
+}
+
 /// A handler whose last access left the word unchanged: it failed to take it, or only loaded it.
 #[derive(Debug)]
 struct Attempt {
@@ -176,6 +187,12 @@ impl Contention {
         found.sort_by_key(|word| std::cmp::Reverse(word.held + word.handed_over));
         found
     }
+
+    /// Of the words that are no lock, the one to which handlers came back most often.
+    pub(in crate::spin) fn retried(&self) -> Option<RetriedWord> {
+        let words = self.words.borrow();
+        words.values().filter_map(State::retried).max_by_key(|word| word.retries)
+    }
 }
 
 impl State {
@@ -209,6 +226,18 @@ impl State {
         if self.waited_at.len() < PLACES || self.waited_at.contains_key(&seen.pc) {
             *self.waited_at.entry(seen.pc).or_default() += 1;
         }
+    }
+
+    fn retried(&self) -> Option<RetriedWord> {
+        let (most, _) = self.waited_at.iter().max_by_key(|(_, times)| **times)?;
+        if self.held().is_some() {
+            return None;
+        }
+        Some(RetriedWord {
+            word: self.name.clone(),
+            retried_at: self.lines.get(most).cloned()?,
+            retries: self.waited_at.values().sum(),
+        })
     }
 
     /// The lock that the word is, or may be. Where some failed to acquire it and none has waited, nobody is held up by it.
@@ -287,6 +316,29 @@ mod tests {
         rig.at(60, 2, TAKE, false);
         assert!(told(2).starts_with("it waits for a word, which others have changed again"), "{}", told(2));
         assert_eq!((told(1), told(3)), (String::new(), String::new()));
+    }
+
+    #[test]
+    fn a_counter_is_retried_where_others_change_it_first() {
+        let rig = Rig::new();
+        for n in 0..5 {
+            // Both load it; the first one changes it, and the other one comes back.
+            rig.at(100 * n, 2 * n, LOOK, false);
+            rig.at(100 * n + 1, 2 * n + 1, LOOK, false);
+            rig.at(100 * n + 10, 2 * n, TAKE, true);
+            rig.at(100 * n + 11, 2 * n + 1, TAKE, false);
+            rig.at(100 * n + 20, 2 * n + 1, LOOK, false);
+            rig.at(100 * n + 30, 2 * n + 1, TAKE, true);
+        }
+        assert_eq!(rig.held(), None);
+        let RetriedWord { word, retried_at, retries } = rig.contention.retried().unwrap();
+        assert_eq!((&*word, &*retried_at), ("a word", "pc 0x00000300"));
+        // To the load, and to the change.
+        assert_eq!(retries, 10);
+        let rig = Rig::new();
+        rig.at(10, 1, TAKE, true);
+        rig.at(20, 2, TAKE, true);
+        assert_eq!(rig.contention.retried(), None);
     }
 
     #[test]
