@@ -54,7 +54,7 @@ impl Tester {
             frame[..6].copy_from_slice(&wire::station(target));
             frame[6..12].copy_from_slice(&wire::station(self.sim.node()));
             let at = pace.next(due);
-            if !self.stopped.get() && at > self.sim.now() {
+            if !self.stopped.get() && !self.sim.try_pass_until(at) {
                 race(self.sim.until(at), self.stopping.wait()).await;
             }
             if self.stopped.get() {

@@ -45,7 +45,7 @@ impl RunMemory {
         }
     }
 
-    /// Takes a place of the packet buffer, of which this part is the packet.
+    /// Takes the beginning of a place of the packet buffer, of which this part is the packet.
     pub(in crate::spin) fn hold_part(&mut self, place: Buffer, part: Range<usize>) {
         (self.packet, self.part) = (Some(place), Some(part));
     }
@@ -55,8 +55,15 @@ impl RunMemory {
         self.part.clone().unwrap_or(0..0)
     }
 
-    /// Makes another part of its place the packet.
-    pub(in crate::spin) fn set_part(&mut self, part: Range<usize>) {
+    /// Makes another part of its place the packet, which has this length in all. What has not been used of it is zeros.
+    pub(in crate::spin) fn set_part(&mut self, part: Range<usize>, place: usize) {
+        if let Some(packet) = self.packet.take_if(|packet| packet.len() < part.end) {
+            self.packet = Some(Buffer::filled_by(place, |whole| {
+                let (used, behind) = whole.split_at_mut(packet.len());
+                used.copy_from_slice(&packet);
+                behind.fill(0);
+            }));
+        }
         self.part = Some(part);
     }
 

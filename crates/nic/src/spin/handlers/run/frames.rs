@@ -209,12 +209,11 @@ impl Frames {
     pub(crate) fn handle(self: &Rc<Frames>, frame: Frame<'_>) {
         let Frame { attachment, number, message, came, bytes, channel, path } = frame;
         let (start, len) = (self.limits.headroom, bytes.len() as u32);
-        let place = Buffer::filled_by(self.limits.place() as usize, |place| {
-            let (before, rest) = place.split_at_mut(start as usize);
-            let (frame, behind) = rest.split_at_mut(bytes.len());
+        // Few handlers need the room behind it.
+        let place = Buffer::filled_by((start + len) as usize, |place| {
+            let (before, frame) = place.split_at_mut(start as usize);
             before.fill(0);
             frame.copy_from_slice(bytes);
-            behind.fill(0);
         });
         let mut memory = RunMemory::new();
         memory.hold_part(place, start as usize..(start + len) as usize);
@@ -394,7 +393,7 @@ impl Commands for Rc<Frames> {
             }
             _ => return self.common_command(running, registers, SERVED),
         };
-        running.memory.set_part(start as usize..end as usize);
+        running.memory.set_part(start as usize..end as usize, self.limits.place() as usize);
         for (at, word) in [(0, map::PACKET + start), (4, end - start)] {
             running.memory.arguments[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
