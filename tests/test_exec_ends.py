@@ -26,7 +26,7 @@ def left_over(folder: Path) -> list[str]:
     return [line for line in listed.splitlines() if str(folder) in line]
 
 
-# What a process has of shared memory with a name, and its launcher's file, which it has told the simulator.
+# Shared memory that a process has with a name, and its launcher's file, which it has told the simulator.
 NOTE = """
 with open("/proc/self/maps") as maps, open(f"shared.{rank}", "w") as file:
     file.writelines(line.split()[5] + "\\n" for line in maps if "/dev/shm/" in line)
@@ -46,7 +46,7 @@ def nothing_is_left(tmp_path: Path) -> Iterator[None]:
     assert not [name for name in names if Path(name).exists()]
 
 
-# What ended a process, where its parent has taken note of that before.
+# The end of a process, where its parent has taken note of that before.
 SIGNAL = ", by signal 11 (SIGSEGV)," if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15) else ""
 
 
@@ -78,7 +78,7 @@ def test_ends_in_the_middle(tmp_path: Path, program: str, status: int, told: str
 def test_a_process_that_dies_behind_the_network_is_named(tmp_path: Path, number: signal.Signals) -> None:
     program = f"import os, time\nworld.Barrier()\nMPI.Finalize()\nif rank == 1: os.kill(os.getpid(), {int(number)})\n"
     status, out, err = run(tmp_path, program)
-    # What MPICH's launcher makes of a signal is its own.
+    # MPICH's launcher has its own way with a signal.
     assert status != 0
     assert "finish" in out
     if SIGNAL:
@@ -108,6 +108,26 @@ world.Barrier()
     status, _, err = run(tmp_path, program)
     assert status == 0, err
     assert "is a fork of rank 1; of a rank one process uses the network" in err
+
+
+def test_a_fork_is_not_blamed_for_another_rank_that_crashes_later(tmp_path: Path) -> None:
+    program = """
+import os, signal
+world.Barrier()
+if rank == 1 and os.fork() == 0:
+    try:
+        world.Barrier()
+    except MPI.Exception:
+        os._exit(0)
+world.Barrier()
+if rank == 1: os.wait()
+world.Barrier()
+if rank == 0: os.kill(os.getpid(), signal.SIGSEGV)
+world.Barrier()
+"""
+    status, _, err = run(tmp_path, program)
+    assert status == 1
+    assert err.splitlines()[-1].startswith(f"nicety: the process of rank 0 ended{SIGNAL}"), err
 
 
 def test_a_fork_that_ends_the_run_by_its_use_of_the_network_is_named(tmp_path: Path) -> None:

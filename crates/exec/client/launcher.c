@@ -1,4 +1,4 @@
-/* What MPICH and its launcher tell each other that the simulator wants to know. */
+/* Words between MPICH and its launcher that the simulator wants to know. */
 
 #define _GNU_SOURCE
 

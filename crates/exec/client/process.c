@@ -109,8 +109,12 @@ static void ring_bell(void) {
 static void note_loaded(void) {
     static const struct timespec limit = {.tv_nsec = 50000000};
     uint32_t before = atomic_load(&nicety_slot->loaded);
+    if (nicety_slot->pid)
+        return;
     if ((before && !is_gone(before)) || !atomic_compare_exchange_strong(&nicety_slot->loaded, &before, (uint32_t)own_pid))
         return;
+    /* What is known is the end of the process before. */
+    nicety_slot->end = END_UNKNOWN;
     ring_bell();
     /* How it ends is known only of a process that was looked after before. */
     uint32_t watched = atomic_load(&nicety_slot->watched);

@@ -45,17 +45,19 @@ impl Turns {
         self.status_of(rank).is_some_and(|status| status.code().is_some())
     }
 
-    /// The process that has ended all, where one was found dead: a launcher ends the others, by these signals.
+    /// Whether a signal ended a process that launchers do not end processes by.
+    fn has_crashed(&self, rank: u32) -> bool {
+        self.signal_of(rank).is_some_and(|signal| !matches!(signal, libc::SIGKILL | libc::SIGTERM))
+    }
+
+    /// The process that has ended all, where one was found dead: a launcher ends the others, by SIGKILL or SIGTERM.
     fn first(&self, found: u32) -> u32 {
         let is_gone = |rank| {
             self.processes.is_gone(rank, &self.pages) || self.processes.has_ended_early(rank, &self.pages)
         };
-        let has_crashed = |rank: &u32| {
-            let signal = self.signal_of(*rank);
-            signal.is_some_and(|signal| !matches!(signal, libc::SIGKILL | libc::SIGTERM)) && is_gone(*rank)
-        };
+        let has_crashed = |rank: &u32| self.has_crashed(*rank) && is_gone(*rank);
         let mut ranks = 0..self.pages.ranks();
-        let failed = ranks.clone().find(|&rank| self.failed(rank));
+        let failed = ranks.clone().find(|&rank| self.failed(rank) && is_gone(rank));
         failed.or_else(|| ranks.find(has_crashed)).unwrap_or(found)
     }
 
@@ -125,13 +127,17 @@ impl Turns {
         if let Some(rank) = died.filter(|&rank| self.failed(rank)) {
             return self.died(rank);
         }
-        if let (Some((rank, pid)), Some(_)) = (self.fork(), died) {
+        if let (Some((rank, pid)), Some(_)) = (self.fork(), died.filter(|&rank| !self.has_crashed(rank))) {
             return Error::Program(format!(
                 "process {pid}, a fork of rank {rank}, asked for the network, which one process of a rank has, and the processes ended; \
                  leave MPI to the process that has called MPI_Init; what they printed may say more"
             ));
         }
-        if let Some(rank) = died {
+        let without_network = |rank: &u32| {
+            (0..self.pages.ranks()).all(|rank| self.pages.process(rank).is_none())
+                && self.status_of(*rank).is_some_and(|status| status.success())
+        };
+        if let Some(rank) = died.filter(|rank| !without_network(rank)) {
             return self.died(rank);
         }
         let error = match error {

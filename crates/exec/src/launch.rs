@@ -320,9 +320,10 @@ impl Processes {
     pub(crate) fn status_of(&self, rank: u32, pages: &Pages) -> Option<ExitStatus> {
         let started = |children: &[Started]| match self.launcher {
             Launcher::None => children.get(rank as usize).map(|started| started.child.id()),
-            Launcher::Mpich | Launcher::Openmpi => pages.loaded(rank),
+            Launcher::Mpich | Launcher::Openmpi => None,
         };
-        let pid = pages.process(rank).or_else(|| started(&self.children.borrow()))?;
+        let first = pages.process(rank).or_else(|| pages.loaded(rank));
+        let pid = first.or_else(|| started(&self.children.borrow()))?;
         let own = self
             .children
             .borrow_mut()

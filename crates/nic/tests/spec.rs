@@ -288,7 +288,7 @@ fn clusters_and_commands_of_pspin_fit_the_card() {
     }
 }
 
-/// What is suggested in place of a value can be written there, and is all that has to be changed.
+/// A value that is suggested in place of another one can be written there, and is all that has to be changed.
 #[test]
 fn suggestions_are_accepted() {
     let mut suggested = Vec::new();

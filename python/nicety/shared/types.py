@@ -723,7 +723,8 @@ class Loads(TypedDict):
         cluster_dma: The busiest DMA engine of a cluster, with packets and with what handlers have copied.
         packet_sender: The sender of handlers' packets there.
         packets_in_flight: The places that packets have in clusters, from when they are assigned to one until their
-            handlers and the commands of these have ended (`hpu.packets.in_flight`), without waits for other parts.
+            handlers and the commands of these have ended (`hpu.packets.in_flight`), without their waits for the copy
+            and for a processor.
         packet_slots: The slots of packets, likewise: of the packet buffer or of the clusters' memories, whichever has
             fewer to spare.
         host: The part of the host that has most to do with the frames that come to it, such as the CPU of a receive

@@ -167,6 +167,18 @@ mod tests {
     }
 
     #[test]
+    fn places_limit_behind_the_parts_that_packets_wait_for_in_them() {
+        let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let of = |loads: Loads, hpus_busy| limit(&loads, &loads, 0.0, Seen { hpus_busy, ..seen });
+        let places =
+            Loads { packets_in_flight: Some(2.0), packet_slots: Some(1.5), hpus: 0.5, ..Loads::default() };
+        assert_eq!(of(places, false), Some("packets in flight"));
+        assert_eq!(of(Loads { packets_in_flight: Some(0.9), ..places }, false), Some("packet slots"));
+        assert_eq!(of(Loads { bus_to_host: 2.0, ..places }, false), Some("bus to host"));
+        assert_eq!(of(Loads { hpus: 2.0, ..places }, true), Some("handler processors"));
+    }
+
+    #[test]
     fn cache_misses_limit_where_processors_would_keep_up_without_them() {
         let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
         let of = |misses, memory_bank| {

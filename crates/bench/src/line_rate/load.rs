@@ -5,10 +5,38 @@ use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
 use nicety_nic::ethernet::HostWork;
-use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, Held, HeldWord, LevelUse, RetriedWord};
+use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, HeldWord, LevelUse, Occupied, RetriedWord};
 use nicety_types::Frequency;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// Most words of memory in a row.
+const LOCKS: usize = 8;
+
+/// A word of memory that handlers hold one at a time, over the whole run. It is a lock if they wait for it; else it may be one.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Lock")]
+pub struct LockRow {
+    /// The word, such as `byte 8 of the state`.
+    pub word: String,
+    /// The source line that acquires it.
+    pub taken_at: String,
+    /// The source line that releases it, if it is another one.
+    pub given_back_at: Option<String>,
+    /// The source line that waits for it, or would.
+    pub waited_at: String,
+    /// Number of waits. With none it is no part with a load: handlers did not meet, or have another use for it.
+    pub waits: u64,
+    /// Time that a packet holds it.
+    pub held_ns: f64,
+    /// Time per packet that it is free while a handler waits.
+    pub handed_over_ns: f64,
+    /// Its load at line rate, held or handed over.
+    pub load: f64,
+    /// The most packets a second with any number of handler processors, since two cannot hold it, if it is handed over at
+    /// once.
+    pub most_packets_per_s: f64,
+}
 
 /// A word of memory to which handlers come back, and which is no lock: a counter that others change first, or a flag.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -153,7 +181,7 @@ impl Load {
     }
 
     /// The slots of packets that have fewer to spare, where they are in clusters.
-    pub(super) fn packet_slots(&self) -> Option<(&'static str, Held)> {
+    pub(super) fn packet_slots(&self) -> Option<(&'static str, Occupied)> {
         let movers = self.busy.movers?;
         let of_clusters = ("hpu.packets.cluster_buffer", movers.cluster_buffer);
         let of_buffer = ("hpu.packets.buffer", movers.packet_buffer);
@@ -188,6 +216,29 @@ impl Load {
     pub(super) fn retry_row(&self) -> Option<RetryRow> {
         let RetriedWord { word, retried_at, retries } = self.retried.clone()?;
         Some(RetryRow { word, retried_at, per_packet: retries as f64 / self.packets() as f64 })
+    }
+
+    /// The words that handlers held longest, locks first.
+    pub(super) fn lock_rows(&self) -> Vec<LockRow> {
+        let mut rows: Vec<LockRow> = self.words.iter().map(|word| self.lock_row(word)).collect();
+        rows.sort_by(|a, b| (b.waits > 0).cmp(&(a.waits > 0)).then(b.load.total_cmp(&a.load)));
+        rows.truncate(LOCKS);
+        rows
+    }
+
+    fn lock_row(&self, word: &HeldWord) -> LockRow {
+        let of_packet = |time: Duration| time.ps() as f64 / self.packets() as f64;
+        LockRow {
+            word: word.word.clone(),
+            taken_at: word.taken_at.clone(),
+            given_back_at: word.given_back_at.clone(),
+            waited_at: word.waited_at.clone(),
+            waits: word.waits,
+            held_ns: of_packet(word.held) / 1000.0,
+            handed_over_ns: of_packet(word.handed_over) / 1000.0,
+            load: self.lock(word),
+            most_packets_per_s: 1e12 / of_packet(word.held).max(1.0),
+        }
     }
 
     /// The load of a lock: while it is handed over, it is nobody else's.

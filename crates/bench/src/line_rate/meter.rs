@@ -186,7 +186,8 @@ struct State {
     ended: Time,
 }
 
-/// Packets in the card as others came, in samples at equal distances: their number does not grow with packets.
+/// How long packets stayed in the card, in picoseconds, as they left it: samples at equal distances, so that their number does not grow
+/// with packets.
 #[derive(Default)]
 struct Backlog {
     samples: Vec<u64>,
@@ -200,14 +201,16 @@ impl Backlog {
     const MOST: usize = 256;
     /// Fewer tell nothing.
     const LEAST: usize = 32;
+    /// Growth from one quarter to the next, as a part of the first, below which it may be chance.
+    const LEAST_GROWTH: f64 = 0.05;
 
-    fn note(&mut self, inside: u64) {
+    fn note(&mut self, stayed: u64) {
         self.since += 1;
         if self.since < self.distance {
             return;
         }
         self.since = 0;
-        self.samples.push(inside);
+        self.samples.push(stayed);
         if self.samples.len() == Self::MOST {
             let mut is_kept = false;
             self.samples.retain(|_| {
@@ -218,8 +221,8 @@ impl Backlog {
         }
     }
 
-    /// Whether it has grown all the time: from each quarter of the packets to the next, by half at least of what would be even. A burst, and
-    /// a queue that comes and goes, do not grow so.
+    /// Whether they stayed longer and longer: from each quarter of the packets to the next, by half at least of what would be even. A burst,
+    /// a queue that comes and goes, and a rate that rises while nothing waits do not do that.
     fn has_grown(&self) -> bool {
         if self.samples.len() < Self::LEAST {
             return false;
@@ -228,7 +231,9 @@ impl Backlog {
         let quarters: Vec<f64> =
             self.samples.chunks_exact(self.samples.len() / 4).take(4).map(mean).collect();
         let even = (quarters[3] - quarters[0]) / 3.0;
-        even >= 1.0 && quarters.windows(2).all(|two| two[1] - two[0] >= even / 2.0)
+        even >= Self::LEAST_GROWTH * quarters[0]
+            && even >= 1.0
+            && quarters.windows(2).all(|two| two[1] - two[0] >= even / 2.0)
     }
 }
 
@@ -363,7 +368,6 @@ impl Watch for Meter {
         state.began.get_or_insert(at);
         state.inside += 1;
         state.most_inside = state.most_inside.max(state.inside);
-        state.backlog.note(state.inside);
     }
 
     fn settled(&self, message: MessageId, at: Time) {
@@ -371,7 +375,8 @@ impl Watch for Meter {
         let Some(port) = state.port(message.source) else { return };
         let Some(packet) = port.place(message).and_then(Option::take) else { return };
         port.bytes += packet.bytes;
-        port.latency.add(at.saturating_since(packet.arrived).ps());
+        let stayed = at.saturating_since(packet.arrived).ps();
+        port.latency.add(stayed);
         let usual = if self.payload_handler { Fate::Failed } else { Fate::Proceeded };
         *match packet.fate.unwrap_or(usual) {
             Fate::Processed => &mut port.fates.processed,
@@ -383,6 +388,7 @@ impl Watch for Meter {
             port.packets.pop_front();
             port.first += 1;
         }
+        state.backlog.note(stayed);
         state.inside -= 1;
         state.ended = state.ended.max(at);
     }
@@ -438,19 +444,21 @@ mod tests {
 
     #[test]
     fn a_backlog_grows_from_the_first_packet_to_the_last() {
-        let has_grown = |packets: u64, inside: fn(u64) -> u64| {
+        let has_grown = |packets: u64, stayed: fn(u64) -> u64| {
             let mut backlog = Backlog::default();
-            (0..packets).for_each(|number| backlog.note(inside(number)));
+            (0..packets).for_each(|number| backlog.note(stayed(number)));
             assert!(backlog.samples.len() < Backlog::MOST);
             backlog.has_grown()
         };
         for packets in [100, 255, 256, 257, 5_000, 1_000_000] {
-            assert!(has_grown(packets, |number| 3 + number / 20), "{packets}");
-            assert!(!has_grown(packets, |number| 3 + number % 7), "{packets}");
-            // At the start alone, and at the end.
-            assert!(!has_grown(packets, |number| number.min(20)), "{packets}");
+            assert!(has_grown(packets, |number| 100 + number), "{packets}");
+            assert!(!has_grown(packets, |number| 100 + number % 7), "{packets}");
+            // At the start alone.
+            assert!(!has_grown(packets, |number| 100 + number.min(20)), "{packets}");
         }
-        assert!(!has_grown(1_000, |number| number.saturating_sub(900)));
+        // At the end alone, and so little that it may be chance.
+        assert!(!has_grown(1_000, |number| 100 + number.saturating_sub(900)));
+        assert!(!has_grown(1_000, |number| 10_000 + number));
         assert!(!has_grown(20, |number| number), "too few");
     }
 

@@ -26,10 +26,11 @@ mod shares;
 mod tested;
 mod verdict;
 
+pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
 pub use meter::{PortRow, TrafficRow};
 pub use request::{Plan, Planned, Request, plan};
-pub use row::{Fates, HandlerRow, Loads, LockRow, Row};
+pub use row::{Fates, HandlerRow, Loads, Row};
 pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
 pub use verdict::{PartRow, Verdict};
 

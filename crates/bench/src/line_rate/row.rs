@@ -3,7 +3,7 @@
 use super::super::figures::nearest_rank;
 use super::demand::Demand;
 use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_traffic};
-use super::load::{Load, RetryRow};
+use super::load::{Load, LockRow, RetryRow};
 use super::memory::{MemoryRow, memory_row};
 use super::meter::TrafficRow;
 use super::request::Messages;
@@ -12,7 +12,6 @@ use super::verdict::{Named, PartRow, Verdict, capacity, parts, verdict};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
-use nicety_nic::spin::HeldWord;
 use nicety_types::{Frequency, HandlerRun, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -102,7 +101,7 @@ pub struct Loads {
     /// The sender of handlers' packets there.
     pub packet_sender: Option<f64>,
     /// The places that packets have in clusters, from when they are assigned to one until their handlers and the commands of these have
-    /// ended (`hpu.packets.in_flight`), without waits for other parts.
+    /// ended (`hpu.packets.in_flight`), without their waits for the copy and for a processor.
     pub packets_in_flight: Option<f64>,
     /// The slots of packets, likewise: of the packet buffer or of the clusters' memories, whichever has fewer to spare.
     pub packet_slots: Option<f64>,
@@ -132,31 +131,6 @@ impl Loads {
             _ => return None,
         })
     }
-}
-
-/// A word of memory that handlers hold one at a time, over the whole run. It is a lock if they wait for it; else it may be one.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "Lock")]
-pub struct LockRow {
-    /// The word, such as `byte 8 of the state`.
-    pub word: String,
-    /// The source line that acquires it.
-    pub taken_at: String,
-    /// The source line that releases it, if it is another one.
-    pub given_back_at: Option<String>,
-    /// The source line that waits for it, or would.
-    pub waited_at: String,
-    /// Number of waits. With none it is no part with a load: handlers did not meet, or have another use for it.
-    pub waits: u64,
-    /// Time that a packet holds it.
-    pub held_ns: f64,
-    /// Time per packet that it is free while a handler waits.
-    pub handed_over_ns: f64,
-    /// Its load at line rate, held or handed over.
-    pub load: f64,
-    /// The most packets a second with any number of handler processors, since two cannot hold it, if it is handed over at
-    /// once.
-    pub most_packets_per_s: f64,
 }
 
 /// One measurement: a card and a packet size.
@@ -405,7 +379,7 @@ impl Measured {
             packet_fates: self.fates,
             sent_per_packet: load.sent as f64 / load.packets() as f64,
             handlers,
-            locks: lock_rows(demand.load),
+            locks: demand.load.lock_rows(),
             retries: demand.load.retry_row(),
             memory: memory_row(demand.load),
             refused_commands: load.refused_commands.clone(),
@@ -441,31 +415,6 @@ impl Measured {
             parts,
             ..row
         }
-    }
-}
-
-/// Most words of memory in a row.
-const LOCKS: usize = 8;
-
-fn lock_rows(load: &Load) -> Vec<LockRow> {
-    let mut rows: Vec<LockRow> = load.words.iter().map(|word| lock_row(word, load)).collect();
-    rows.sort_by(|a, b| (b.waits > 0).cmp(&(a.waits > 0)).then(b.load.total_cmp(&a.load)));
-    rows.truncate(LOCKS);
-    rows
-}
-
-fn lock_row(word: &HeldWord, load: &Load) -> LockRow {
-    let of_packet = |time: Duration| time.ps() as f64 / load.packets() as f64;
-    LockRow {
-        word: word.word.clone(),
-        taken_at: word.taken_at.clone(),
-        given_back_at: word.given_back_at.clone(),
-        waited_at: word.waited_at.clone(),
-        waits: word.waits,
-        held_ns: of_packet(word.held) / 1000.0,
-        handed_over_ns: of_packet(word.handed_over) / 1000.0,
-        load: load.lock(word),
-        most_packets_per_s: 1e12 / of_packet(word.held).max(1.0),
     }
 }
 

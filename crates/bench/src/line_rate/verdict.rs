@@ -121,8 +121,9 @@ pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], seen
 
 #[cfg(test)]
 mod tests {
+    use super::super::load::LockRow;
     use super::super::memory::{LevelRow, MemoryRow};
-    use super::super::row::{Loads, LockRow};
+    use super::super::row::Loads;
     use super::*;
 
     fn lock(word: &str, load: f64) -> LockRow {

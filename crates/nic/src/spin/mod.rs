@@ -118,19 +118,19 @@ pub struct Movers {
     /// The busiest cluster, and its DMA engine.
     pub cluster: (usize, Duration),
     /// Places of packets in clusters: `hpu.packets.in_flight`.
-    pub in_flight: Held,
+    pub in_flight: Occupied,
     /// The memories of clusters for packets: `hpu.packets.cluster_buffer`.
-    pub cluster_buffer: Held,
+    pub cluster_buffer: Occupied,
     /// The packet buffer: `hpu.packets.buffer`.
-    pub packet_buffer: Held,
+    pub packet_buffer: Occupied,
 }
 
-/// How long packets held places, over as many places as there are.
+/// How long packets occupied places, over as many places as there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// As long as they need them, without waits for other parts.
+pub struct Occupied {
+    /// As long as they need them: without their waits for the copy and for a processor.
     pub needed: Duration,
-    /// All in all.
+    /// With these waits.
     pub taken: Duration,
 }
 

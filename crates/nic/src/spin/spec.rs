@@ -247,7 +247,7 @@ pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let printf = s.count_or("printf", 0..=1_000_000, 60, "a call of printf");
     let printf_byte = s.count_or("printf_byte", 0..=10_000, 20, "each byte that printf prints");
     let s = reader.section("hpu");
-    let cores = s.count("cores", 1..=1024, "handler processors") as usize;
+    let cores = s.count("cores", 1..=clusters::CORES, "handler processors") as usize;
     let clock = s.frequency("clock", "clock of the handler processors");
     let (isa_text, isa) = read_isa(&s, Isa::RV32IMAC);
     let misaligned = read_misaligned(&s);
@@ -258,7 +258,7 @@ pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
             "home-cluster" => Scheduling::HomeCluster,
             _ => Scheduling::FirstCome,
         };
-    let size = |key, most: u64, doc| s.size(key, 64..=most, doc) as u32;
+    let size = |key, most: u64, doc| s.size(key, clusters::STACK..=most, doc) as u32;
     let memory = s.size("memory", banks::MEMORY, "HPU memory, of all applications together") as u32;
     let stack = size("stack", 1 << 20, "stack of a handler");
     let around = memory::Around {

@@ -184,6 +184,25 @@ fn a_frame_may_become_longer_and_shorter() {
     assert_eq!((found.rule.to_host, found.received, found.failures), (2, 2, vec![]));
 }
 
+/// Of frames of 60 bytes that become 90: byte 59 is the frame's, and those behind it are zeros.
+#[test]
+fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
+    let grown = |at| {
+        let code = Code::new()
+            .with(&[mv(S0, A0), lw(A5, 0, A0), addi(T0, ZERO, 7), sb(T0, 59, A5)])
+            .small(A0, 90)
+            .command(RESIZE);
+        code.with(&[lw(A5, 0, S0), lbu(A0, at, A5), ret()])
+    };
+    // The fate is the byte: 7 is none, and 0 drops.
+    let kept = offered(&handler(grown(59)), &[(1, 60)], &[]);
+    assert!(kept.failures[0].contains("returned 7"), "{:?}", kept.failures);
+    for at in [60, 75, 89] {
+        let zero = offered(&handler(grown(at)), &[(1, 60); 20], &[]);
+        assert_eq!((zero.rule.dropped, &zero.failures), (20, &vec![]));
+    }
+}
+
 #[test]
 fn what_a_handler_does_wrong_is_named() {
     let resize = |bytes| Code::new().set(A0, bytes).command(RESIZE).returns(WIRE);

@@ -1,11 +1,10 @@
 //! The fate of packets: to handlers, to host memory or dropped; and the handlers that are ready to run.
 
 use crate::spin::Card;
-use crate::spin::handlers::clusters::stays::Stay;
 use crate::spin::incoming::{Arrived, Fate};
 use crate::spin::programs::program::Kind;
 use nicety_portals::HeaderKind;
-use nicety_types::Path;
+use nicety_types::{Path, Time};
 use std::rc::Rc;
 
 /// Where the packet of a run lies, from the beginning of each buffer on.
@@ -15,6 +14,19 @@ pub(in crate::spin) struct Slots {
     pub(in crate::spin) buffer: Option<u32>,
     /// In the memory of its cluster.
     pub(in crate::spin) cluster: Option<u32>,
+}
+
+/// When the run of a packet came into its places.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::spin) struct Stay {
+    /// Its packet has slots of the packet buffer.
+    pub(in crate::spin) admitted: Time,
+    /// It belongs to a cluster.
+    pub(in crate::spin) assigned: Time,
+    /// Its packet has slots there.
+    pub(in crate::spin) placed: Time,
+    /// Its handler began.
+    pub(in crate::spin) began: Time,
 }
 
 /// A handler ready to run.

@@ -3,6 +3,9 @@
 use crate::spin::spec::pspin_map as map;
 use nicety_spec::{Reader, Remedy};
 
+/// Most cores of a card, and bytes of the shortest stack.
+pub(super) const CORES: u64 = 1024;
+pub(super) const STACK: u64 = 64;
 /// Most clusters of a card of PsPIN.
 const MOST: u64 = map::CLUSTERS as u64;
 
@@ -26,7 +29,8 @@ pub(super) fn cluster_near(cores: u64, cluster: u64, pspin_stack: Option<u32>) -
 pub(super) fn cores_near(cores: u64, cluster: u64, pspin_stack: Option<u32>) -> Option<u64> {
     let below = cores / cluster * cluster;
     let multiples = [below, below + cluster, MOST * cluster].into_iter().filter(|near| *near > 0);
-    multiples.filter(|near| fits(*near, cluster, pspin_stack)).min_by_key(|near| near.abs_diff(cores))
+    let can_be = |near: &u64| *near <= CORES && fits(*near, cluster, pspin_stack);
+    multiples.filter(can_be).min_by_key(|near| near.abs_diff(cores))
 }
 
 /// Checks a card for handlers written for PsPIN, with stacks of this length.
@@ -50,9 +54,9 @@ pub(super) fn check(reader: &Reader<'_>, cluster: u64, cores: u64, stack: u32) {
     if u64::from(stack) > longest {
         let message = format!("the stacks of a cluster's {cluster} cores have {} bytes in all", map::RUNTIME);
         // A stack of the spec's is the last to blame.
-        let stack = remedy(&hpu, "stack", format!("{longest} B"));
-        let remedies: Vec<_> = [stack].into_iter().chain(other("cluster", cluster_near)).collect();
-        hpu.refuse_one(&message, &remedies, "stack", "");
+        let stack = (longest >= STACK).then(|| remedy(&hpu, "stack", format!("{longest} B")));
+        let remedies: Vec<_> = stack.into_iter().chain(other("cluster", cluster_near)).collect();
+        hpu.refuse_one(&message, &remedies, "stack", "write fewer cores in a cluster (memory.cluster)");
     }
 }
 

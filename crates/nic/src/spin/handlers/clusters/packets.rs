@@ -177,7 +177,7 @@ impl Scheduler {
                 stay: run.stay,
                 now: self.sim.now(),
                 bytes,
-                copy: self.cycles(if bytes > 0 { spec.copy + beats } else { 0 }),
+                copy: self.cycles(spec.copy + beats),
                 // Where packets wait for slots, they are written before they have them.
                 before: self.cycles(spec.schedule),
             },

@@ -1,24 +1,12 @@
 //! How long packets keep what a card with clusters has a number of: places of a cluster, and slots of buffers.
 //!
-//! A packet waits in its places for the copy and for a processor. How long it needs them is without these waits: so much
-//! there has to be for the packets that come, whatever another part has too much to do.
+//! A packet waits in its places for the copy and for a processor. How long it needs them is without these waits: so many
+//! there have to be for the packets that come, whatever copies and processors have to do.
 
-use crate::spin::Held;
+use crate::spin::Occupied;
+use crate::spin::handlers::fate::Stay;
 use crate::spin::spec::PacketsSpec;
 use nicety_types::{Duration, Time};
-
-/// When the run of a packet came into its places.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::spin) struct Stay {
-    /// Its packet has slots of the packet buffer.
-    pub(in crate::spin) admitted: Time,
-    /// It belongs to a cluster.
-    pub(in crate::spin) assigned: Time,
-    /// Its packet has slots there.
-    pub(in crate::spin) placed: Time,
-    /// Its handler began.
-    pub(in crate::spin) began: Time,
-}
 
 /// Sums over all runs that have left their places.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,9 +48,9 @@ impl Sum {
         self.taken += u128::from(taken.ps()) * u128::from(places);
     }
 
-    fn over(self, places: u64) -> Held {
+    fn over(self, places: u64) -> Occupied {
         let each = |sum: u128| Duration::from_ps((sum / u128::from(places.max(1))) as u64);
-        Held { needed: each(self.needed), taken: each(self.taken) }
+        Occupied { needed: each(self.needed), taken: each(self.taken) }
     }
 }
 
@@ -73,7 +61,7 @@ impl Slots {
     }
 
     /// Over a number of buffers with so many bytes. Packets lie in one piece: what is left behind the last one that fits is nobody's.
-    fn over(self, buffers: u64, bytes: u64) -> Held {
+    fn over(self, buffers: u64, bytes: u64) -> Occupied {
         let mean = self.bytes.checked_div(self.packets).filter(|&mean| mean > 0).unwrap_or(1);
         self.of_bytes.over(buffers * (bytes / mean).max(1) * mean)
     }
@@ -92,7 +80,7 @@ impl Stays {
     }
 
     /// Places of clusters, slots of their memories, and slots of the packet buffer: how long each was held.
-    pub(in crate::spin) fn held(&self, spec: &PacketsSpec, clusters: u64) -> [Held; 3] {
+    pub(in crate::spin) fn held(&self, spec: &PacketsSpec, clusters: u64) -> [Occupied; 3] {
         [
             self.in_flight.over(clusters * u64::from(spec.in_flight)),
             self.cluster.over(clusters, spec.cluster_buffer),
@@ -127,16 +115,16 @@ mod tests {
         let run = Leaves { stay, now: at(400), bytes: 100, copy: ps(20), before: ps(15) };
         stays.leave(&spec, &run);
         // A completion handler has no packet.
-        let completes = Leaves { bytes: 0, copy: ps(0), before: ps(0), ..run };
+        let completes = Leaves { bytes: 0, copy: ps(16), before: ps(0), ..run };
         stays.leave(&spec, &completes);
         let [in_flight, cluster, buffer] = stays.held(&spec, 3);
-        assert_eq!(in_flight, Held { needed: ps((120 + 100) / 6), taken: ps((210 + 210) / 6) });
+        assert_eq!(in_flight, Occupied { needed: ps((120 + 116) / 6), taken: ps((210 + 210) / 6) });
         // 128 bytes, of which two lie in each of three memories, and 32 in the packet buffer.
-        assert_eq!(cluster, Held { needed: ps(120 / 6), taken: ps(160 / 6) });
-        assert_eq!(buffer, Held { needed: ps(135 / 32), taken: ps(300 / 32) });
+        assert_eq!(cluster, Occupied { needed: ps(120 / 6), taken: ps(160 / 6) });
+        assert_eq!(buffer, Occupied { needed: ps(135 / 32), taken: ps(300 / 32) });
         // No more than was taken: its packet was in the buffer long before its handler was ready.
         stays = Stays::default();
         stays.leave(&spec, &Leaves { stay: Stay { admitted: at(290), ..stay }, before: ps(500), ..run });
-        assert_eq!(stays.held(&spec, 3)[2], Held { needed: ps(110 / 32), taken: ps(110 / 32) });
+        assert_eq!(stays.held(&spec, 3)[2], Occupied { needed: ps(110 / 32), taken: ps(110 / 32) });
     }
 }
