@@ -279,8 +279,8 @@ def _retries(rows: list[LineRateRow]) -> list[str]:
     """In words, where handlers try again what others were faster at: at a higher rate they do so more often."""
     return [
         f"{named(row)}: {fixed(retries['per_packet'], 2)} times a packet a handler comes back to {retries['word']}, at "
-        f"{retries['retried_at']}: others have changed it first, or it is not yet as wanted. At a higher rate that may be "
-        "far more often, so that the card may sustain far less than loads say."
+        f"{retries['retried_at']}: others have changed it first, or it is not yet as wanted. At a higher rate that may "
+        "be far more often, so that the card may sustain far less than loads say."
         for row in rows
         if (retries := row["retries"]) and retries["per_packet"] >= _FEW_RETRIES and row["verdict"] != "no"
     ]

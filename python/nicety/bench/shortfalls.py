@@ -67,7 +67,12 @@ def _too_much(row: LineRateRow) -> str:
         "packet sender": "sender of handlers' packets",
     }.get(limit, limit)
     why = f"at that rate the {name} would have {fixed(part['load'], 2)} times as much to do as it can."
-    if row["message_packets"] == 1 and limit == "matching unit" and "traffic" not in row and row["loads"]["host"] is None:
+    if (
+        row["message_packets"] == 1
+        and limit == "matching unit"
+        and "traffic" not in row
+        and row["loads"]["host"] is None
+    ):
         why += " Every packet is a message here, and is searched for; --message-packets has longer ones."
     return why
 

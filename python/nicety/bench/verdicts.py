@@ -46,7 +46,8 @@ def _headroom(row: LineRateRow) -> str:
         load, others = row["limiting_part"], row["parts"]
         for misses in [part for part in others if part["part"] == load == "cache misses"]:
             # They are a part of the processors' load, and no headroom beside it.
-            load = f"{load} of {misses['name']}, for which the processors wait {fixed(100 * misses['load'], 1)}% of the time"
+            waits = f"{fixed(100 * misses['load'], 1)}% of the time"
+            load = f"{load} of {misses['name']}, for which the processors wait {waits}"
             others = [part for part in others if part != misses]
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
     rate, whose = fixed(row["capacity_fraction"], 2), f"{offered([row])}'s"

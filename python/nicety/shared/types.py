@@ -1077,7 +1077,7 @@ class RegistrationRow(TypedDict):
 
 
 class Retries(TypedDict):
-    """A word of memory to which handlers come back, and which is no lock: a counter that others change first, or a flag.
+    """A word of memory to which handlers come back, and which is no lock: a counter that others changed, or a flag.
 
     Attributes:
         word: The word, such as `byte 8 of the state`.

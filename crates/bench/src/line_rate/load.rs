@@ -38,7 +38,7 @@ pub struct LockRow {
     pub most_packets_per_s: f64,
 }
 
-/// A word of memory to which handlers come back, and which is no lock: a counter that others change first, or a flag.
+/// A word of memory to which handlers come back, and which is no lock: a counter that others changed, or a flag.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Retries")]
 pub struct RetryRow {
