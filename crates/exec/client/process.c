@@ -113,7 +113,7 @@ static void note_loaded(void) {
         return;
     if ((before && !is_gone(before)) || !atomic_compare_exchange_strong(&nicety_slot->loaded, &before, (uint32_t)own_pid))
         return;
-    /* What is known is the end of the process before. */
+    /* It is that of the process before. */
     nicety_slot->end = END_UNKNOWN;
     ring_bell();
     /* How it ends is known only of a process that was looked after before. */

@@ -39,7 +39,7 @@ pub(super) struct Lost {
     pub(super) held_up: bool,
     /// The rate at which senders sent in the second half of the run, over that at which they were to.
     pub(super) sent_fraction: f64,
-    /// Whether packets piled up in the card from the first to the last.
+    /// Whether packets stayed longer and longer in the card.
     pub(super) piled_up: bool,
     /// Whether a handler yielded its processor.
     pub(super) parked: bool,
@@ -86,7 +86,7 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         false if loads.hpus > 1.0 && hpus_busy => Some(processors),
         false if most > 1.0 && busy >= NEARLY => Some(name),
         false if loads.hpus > 1.0 && handled.hpus * fraction >= NEARLY => Some(processors),
-        // Packets keep their places for as long as they wait for any other part, so that places come behind these.
+        // Packets keep their places while they wait for a bus or a lock, so that these come first.
         false if loads.packets_in_flight > Some(1.0) => Some("packets in flight"),
         false if loads.packet_slots > Some(1.0) => Some("packet slots"),
         // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.

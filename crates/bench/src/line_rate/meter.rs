@@ -179,7 +179,7 @@ struct State {
     ports: Vec<Port>,
     inside: u64,
     most_inside: u64,
-    backlog: Backlog,
+    growth: Growth,
     runs: [Runs; 3],
     parked: bool,
     began: Option<Time>,
@@ -189,14 +189,14 @@ struct State {
 /// How long packets stayed in the card, in picoseconds, as they left it: samples at equal distances, so that their number does not grow
 /// with packets.
 #[derive(Default)]
-struct Backlog {
+struct Growth {
     samples: Vec<u64>,
     /// Packets from one sample to the next, and those since the last one.
     distance: u64,
     since: u64,
 }
 
-impl Backlog {
+impl Growth {
     /// Most samples; with as many, every other one is left out.
     const MOST: usize = 256;
     /// Fewer tell nothing.
@@ -223,7 +223,7 @@ impl Backlog {
 
     /// Whether they stayed longer and longer: from each quarter of the packets to the next, by half at least of what would be even. A burst,
     /// a queue that comes and goes, and a rate that rises while nothing waits do not do that.
-    fn has_grown(&self) -> bool {
+    fn goes_on(&self) -> bool {
         if self.samples.len() < Self::LEAST {
             return false;
         }
@@ -278,7 +278,7 @@ impl Meter {
             took,
             at_work: held,
             held_up: lost.held_up,
-            lost: Some(Lost { parked: state.parked, piled_up: state.backlog.has_grown(), ..lost }),
+            lost: Some(Lost { parked: state.parked, piled_up: state.growth.goes_on(), ..lost }),
             buffer_used: state.most_inside,
             places: sum(&latency) + Duration::from_ps(beside.ps() * latency.count()),
         })
@@ -388,7 +388,7 @@ impl Watch for Meter {
             port.packets.pop_front();
             port.first += 1;
         }
-        state.backlog.note(stayed);
+        state.growth.note(stayed);
         state.inside -= 1;
         state.ended = state.ended.max(at);
     }
@@ -443,23 +443,23 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_grows_from_the_first_packet_to_the_last() {
-        let has_grown = |packets: u64, stayed: fn(u64) -> u64| {
-            let mut backlog = Backlog::default();
-            (0..packets).for_each(|number| backlog.note(stayed(number)));
-            assert!(backlog.samples.len() < Backlog::MOST);
-            backlog.has_grown()
+    fn packets_stay_longer_from_the_first_to_the_last() {
+        let goes_on = |packets: u64, stayed: fn(u64) -> u64| {
+            let mut growth = Growth::default();
+            (0..packets).for_each(|number| growth.note(stayed(number)));
+            assert!(growth.samples.len() < Growth::MOST);
+            growth.goes_on()
         };
         for packets in [100, 255, 256, 257, 5_000, 1_000_000] {
-            assert!(has_grown(packets, |number| 100 + number), "{packets}");
-            assert!(!has_grown(packets, |number| 100 + number % 7), "{packets}");
+            assert!(goes_on(packets, |number| 100 + number), "{packets}");
+            assert!(!goes_on(packets, |number| 100 + number % 7), "{packets}");
             // At the start alone.
-            assert!(!has_grown(packets, |number| 100 + number.min(20)), "{packets}");
+            assert!(!goes_on(packets, |number| 100 + number.min(20)), "{packets}");
         }
         // At the end alone, and so little that it may be chance.
-        assert!(!has_grown(1_000, |number| 100 + number.saturating_sub(900)));
-        assert!(!has_grown(1_000, |number| 10_000 + number));
-        assert!(!has_grown(20, |number| number), "too few");
+        assert!(!goes_on(1_000, |number| 100 + number.saturating_sub(900)));
+        assert!(!goes_on(1_000, |number| 10_000 + number));
+        assert!(!goes_on(20, |number| number), "too few");
     }
 
     #[test]
