@@ -80,9 +80,10 @@ def read_words(contents: bytes, count: int) -> list[int]:
 def test_a_packet_goes_back_with_its_addresses_exchanged() -> None:
     from nicety.build.compiler import library_source
 
-    packet = bytes(range(64))
+    # A header of six words: the ports are behind it.
+    packet = bytes([0x64, 0, 64, 0]) + bytes(range(4, 64))
     _, answer, _ = run(nicety.Handlers(library_source("pspin/pingpong.c")), packet * 3, "packet.payload=64B")
-    swapped = packet[:12] + packet[16:20] + packet[12:16] + packet[20:]
+    swapped = packet[:12] + packet[16:20] + packet[12:16] + packet[20:24] + packet[26:28] + packet[24:26] + packet[28:]
     assert answer == swapped * 3
 
 
@@ -366,9 +367,7 @@ def test_the_study_has_what_the_rtl_has() -> None:
     assert all(claim["met"] for claim in went_in), [claim["id"] for claim in went_in if not claim["met"]]
     # docs/studies/pspin.md says why.
     assert {claim["id"] for claim in claims.values() if claim["met"] is False} == {
-        "unloaded-cycles-max",
-        "empty-cycles-max",
         "pingpong-1024-cycles-min",
-        "pingpong-1024-cycles-max",
+        "pingpong-1024-cycles-avg",
         "sum-64-rate",
     }

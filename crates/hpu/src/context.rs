@@ -30,6 +30,9 @@ pub enum Exit {
     Fetch {
         /// An address in the line.
         address: u32,
+        /// The cycles for which it has been asked for already: those of the jump that led to it, beside its first, in which it would
+        /// have come out of the cache.
+        asked: u32,
     },
     /// The slice's cycles are used up; the next instruction would begin at [`Context::cycle`].
     Limit,
@@ -102,6 +105,8 @@ pub struct Context {
     /// Behind the line of code that the last slice ended for; zero if it did not end for one. It has come, even if it
     /// is evicted at once.
     pub(crate) fetched: u32,
+    /// The cycles, beside the first, of the jump behind which the last slice ended.
+    pub(crate) jumped: u32,
     /// The instructions in flight, on a core that overlaps them, once it runs.
     pub(crate) window: Option<Box<Window>>,
 }
@@ -124,6 +129,7 @@ impl Context {
             loaded: 0,
             pending: Pending::Nothing,
             fetched: 0,
+            jumped: 0,
             window: None,
         }
     }
@@ -150,7 +156,7 @@ impl Context {
         self.cycle_limit = cycle_limit;
         self.loaded = 0;
         self.pending = Pending::Nothing;
-        self.fetched = 0;
+        (self.fetched, self.jumped) = (0, 0);
         if self.window.is_some() {
             self.window = None;
         }

@@ -69,7 +69,7 @@ pub use crate::core::{Core, CycleCosts, Misaligned};
 pub use crate::data_cache::{Coherence, DataCaches, Found, Passed, Writes};
 pub use crate::image::{Image, LoadError, Segment};
 pub use crate::isa::{Extension, Isa, IsaError};
-pub use crate::memory::{AddressSpace, MAX_REGIONS, Region, Turns};
+pub use crate::memory::{AddressSpace, Dma, MAX_REGIONS, Region, Turns};
 pub use crate::overlap::Overlap;
 pub use crate::reservations::Reservations;
 pub use crate::text::{printable, printable_line};

@@ -46,6 +46,7 @@ pub struct Region<'a> {
     device: bool,
     stack: bool,
     whole_words: bool,
+    beside_dma: bool,
     name: &'static str,
 }
 
@@ -68,6 +69,7 @@ impl<'a> Region<'a> {
             device: false,
             stack: false,
             whole_words: false,
+            beside_dma: false,
             name,
         };
         assert!(
@@ -132,6 +134,13 @@ impl<'a> Region<'a> {
     #[inline]
     pub const fn ordered(mut self) -> Region<'a> {
         self.ordered = true;
+        self
+    }
+
+    /// A memory whose banks DMA uses, too: an access waits for it ([`AddressSpace::wait_for_dma`]).
+    #[inline]
+    pub const fn beside_dma(mut self) -> Region<'a> {
+        self.beside_dma = true;
         self
     }
 
@@ -202,6 +211,9 @@ pub const MAX_REGIONS: usize = 16;
 /// No region: the initial value of a fast path's remembered region.
 const NONE: u8 = u8::MAX;
 
+/// Added to a remembered region that is beside DMA: the fast path finds no such region, and what follows it does.
+const BESIDE_DMA: u8 = 0x80;
+
 /// The regions that one slice of one context may touch.
 ///
 /// It lives on the stack and allocates nothing, so that it can be built anew for every slice. Where regions
@@ -219,6 +231,13 @@ pub struct AddressSpace<'a> {
     /// The cache through which code is fetched, and what is added to addresses for it.
     code: Option<(&'a mut Cache, u32)>,
     turns: Option<Turner<'a>>,
+    dma: Option<&'a (dyn Dma + 'a)>,
+}
+
+/// What DMA does at the banks of memories that it shares with cores, before which it goes.
+pub trait Dma {
+    /// The cycles for which an access that begins at `cycle` waits for its bank.
+    fn wait(&self, cycle: u64, address: u32) -> u32;
 }
 
 /// Grants accesses their turns inside a slice, where it can tell that nothing else comes before.
@@ -232,6 +251,12 @@ pub trait Turns {
 struct Turner<'a> {
     turns: &'a mut (dyn Turns + 'a),
     slice: u64,
+}
+
+impl fmt::Debug for dyn Dma + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dma")
+    }
 }
 
 impl fmt::Debug for Turner<'_> {
@@ -288,6 +313,7 @@ impl<'a> AddressSpace<'a> {
             ordered_words: &[],
             code: None,
             turns: None,
+            dma: None,
         }
     }
 
@@ -320,9 +346,22 @@ impl<'a> AddressSpace<'a> {
         self.turns = Some(Turner { turns, slice });
     }
 
+    /// Has accesses to regions [beside DMA](Region::beside_dma) wait for it.
+    #[inline]
+    pub fn wait_for_dma(&mut self, dma: &'a (dyn Dma + 'a)) {
+        self.dma = Some(dma);
+    }
+
     /// No access asks for its turn any more.
     pub(crate) fn take_no_turns(&mut self) {
         self.turns = None;
+    }
+
+    /// The cycles for which an access waits for DMA.
+    #[inline]
+    fn dma_wait(&self, index: usize, reference: Reference) -> u32 {
+        let dma = self.dma.filter(|_| self.regions[index].beside_dma);
+        dma.map_or(0, |dma| dma.wait(reference.cycle, reference.address))
     }
 
     /// Asks for the turn of an access to an ordered region. Returns what it takes.
@@ -494,17 +533,25 @@ impl<'a> AddressSpace<'a> {
     #[cold]
     #[inline(never)]
     pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, Took), Stop> {
-        let (index, offset, ordered) = self.resolve(reference)?;
+        let hot = self.hot_load[reference.base_register as usize & 63];
+        let (index, offset, ordered) = match self.hot_beside_dma(hot, reference) {
+            Some((index, offset)) => (index, offset, false),
+            None => self.resolve(reference)?,
+        };
         let took = match ordered {
             true => self.turn(index, reference)?,
-            false => Took { extra: self.regions[index].load_extra, slice: None },
+            false => {
+                let waits = self.dma_wait(index, reference);
+                Took { extra: self.regions[index].load_extra + waits, slice: None }
+            }
         };
         let region = &self.regions[index];
         let mut value = [0; 4];
         let size = reference.size as usize;
         value[..size].copy_from_slice(&region.bytes()[offset..offset + size]);
-        if took.extra == 0 && !ordered && self.may_be_hot(region, reference) {
-            self.hot_load[reference.base_register as usize & 63] = index as u8;
+        let place = reference.base_register as usize & 63;
+        if let Some(hot) = self.hot(index, took.extra, ordered, reference) {
+            self.hot_load[place] = hot;
         }
         Ok((u32::from_le_bytes(value), took))
     }
@@ -519,18 +566,26 @@ impl<'a> AddressSpace<'a> {
         value: u32,
         cache: bool,
     ) -> Result<(Took, bool), Stop> {
-        let (index, offset, ordered) = self.resolve(reference)?;
+        let hot = self.hot_store[reference.base_register as usize & 63];
+        let (index, offset, ordered) = match self.hot_beside_dma(hot, reference) {
+            Some((index, offset)) => (index, offset, false),
+            None => self.resolve(reference)?,
+        };
         let took = match ordered {
             true => self.turn(index, reference)?,
-            false => Took { extra: self.regions[index].store_extra, slice: None },
+            false => {
+                let waits = self.dma_wait(index, reference);
+                Took { extra: self.regions[index].store_extra + waits, slice: None }
+            }
         };
         let region = &mut self.regions[index];
         let size = reference.size as usize;
         let bytes = region.bytes_mut().expect("a writable region has mutable bytes");
         bytes[offset..offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
         let stack = region.stack;
-        if cache && took.extra == 0 && !ordered && self.may_be_hot(&self.regions[index], reference) {
-            self.hot_store[reference.base_register as usize & 63] = index as u8;
+        let place = reference.base_register as usize & 63;
+        if let Some(hot) = self.hot(index, took.extra, ordered, reference).filter(|_| cache) {
+            self.hot_store[place] = hot;
         }
         Ok((took, !stack))
     }
@@ -547,8 +602,13 @@ impl<'a> AddressSpace<'a> {
             }
             resolved => resolved?,
         };
+        let waits = self.dma_wait(index, reference);
         let region = &mut self.regions[index];
-        let extra = WordExtra { lr: region.load_extra, amo: region.amo_extra, sc: region.sc_extra };
+        let extra = WordExtra {
+            lr: region.load_extra + waits,
+            amo: region.amo_extra + waits,
+            sc: region.sc_extra + waits,
+        };
         let shared = !region.stack;
         let bytes = match &mut region.bytes {
             Bytes::Mutable(bytes) => WordBytes::Mutable(&mut bytes[offset..offset + 4]),
@@ -557,15 +617,31 @@ impl<'a> AddressSpace<'a> {
         Ok(Word { bytes, extra, shared })
     }
 
-    /// A region is remembered only where a hit in it needs no check but its bounds.
-    fn may_be_hot(&self, region: &Region<'_>, reference: Reference) -> bool {
+    /// The region and the offset of an access where the last one through the same register hit a plain region beside DMA.
+    #[inline]
+    fn hot_beside_dma(&self, hot: u8, reference: Reference) -> Option<(usize, usize)> {
+        let index = usize::from(hot & !BESIDE_DMA);
+        let region = self.regions.get(index).filter(|_| hot & BESIDE_DMA != 0)?;
+        let Reference { address, size, in_order, .. } = reference;
+        let offset =
+            region.offset_of(address, size.into()).filter(|_| address.is_multiple_of(size) && !in_order)?;
+        Some((index, offset))
+    }
+
+    /// How a region is remembered that an access has hit, if it is: only where a hit in it needs no check but its bounds.
+    #[inline]
+    fn hot(&self, index: usize, extra: u32, ordered: bool, reference: Reference) -> Option<u8> {
+        let region = &self.regions[index];
+        let beside_dma = region.beside_dma && self.dma.is_some();
         let sp_elsewhere = reference.base_register as usize == SP && self.stack.is_some() && !region.stack;
         // They are sorted: the first one behind the region's base is inside, or none is.
         let words_inside = || {
             let first = self.ordered_words.partition_point(|&word| word < region.base);
             self.ordered_words.get(first).is_some_and(|&word| region.offset_of(word, 1).is_some())
         };
-        !region.ordered && !region.whole_words && !sp_elsewhere && !words_inside()
+        let plain = (extra == 0 || beside_dma) && !ordered && !region.ordered && !region.whole_words;
+        let index = index as u8 | if beside_dma { BESIDE_DMA } else { 0 };
+        (plain && !sp_elsewhere && !words_inside()).then_some(index)
     }
 
     /// Whether an access is to a word that is ordered by itself.

@@ -71,7 +71,11 @@ impl Context {
         let address = self.regs[op.rs1 as usize].wrapping_add(op.imm);
         let (size, signed, write) = shape(op.kind);
         let access = if write { Access::Write } else { Access::Read };
-        let reference = Reference { in_order: true, ..self.reference(image, op, access, address, size) };
+        let reference = Reference {
+            in_order: true,
+            cycle: self.cycle,
+            ..self.reference(image, op, access, address, size)
+        };
         let extra = if write {
             let value = self.regs[op.rs2 as usize];
             let (took, shared) = space.store(reference, value, false).map_err(trap_kind)?;
@@ -100,7 +104,8 @@ impl Context {
         let address = self.regs[op.rs1 as usize];
         let operand = self.regs[op.rs2 as usize];
         let access = if op.kind == Kind::Lr { Access::Read } else { Access::Write };
-        let reference = Reference { in_order: true, ..self.reference(image, op, access, address, 4) };
+        let reference =
+            Reference { in_order: true, cycle: self.cycle, ..self.reference(image, op, access, address, 4) };
         let mut word = space.atomic(reference).map_err(trap_kind)?;
         let (result, extra) = match op.kind {
             Kind::Lr => {

@@ -111,6 +111,8 @@ impl Context {
         let mut bound = until.min(last);
         let (mut pc, mut cycle, mut count) = (self.pc, self.cycle, Count::ZERO);
         let mut from = None;
+        // The cycles, beside the first, of the jump that has led here: in them code is fetched.
+        let mut jumped = if CACHED { std::mem::take(&mut self.jumped) } else { 0 };
 
         'blocks: loop {
             if OVERLAPS {
@@ -128,9 +130,10 @@ impl Context {
                 let from = if self.fetched == 0 { pc } else { self.fetched };
                 let now = cycle + self.time_base;
                 if let Some((line, behind)) = space.missing_line(from, block.end, now) {
+                    let asked = if self.fetched == 0 && line <= pc { jumped } else { 0 };
                     (self.pc, self.cycle, self.fetched) = (pc, cycle, behind);
                     self.counted(count);
-                    return Exit::Fetch { address: line };
+                    return Exit::Fetch { address: line, asked };
                 }
                 self.fetched = 0;
             }
@@ -254,6 +257,9 @@ impl Context {
                         ($target:expr, $cycles:expr) => {{
                             if !OVERLAPS {
                                 cycle += u64::from($cycles);
+                                if CACHED {
+                                    jumped = ($cycles - block.last_before).saturating_sub(1);
+                                }
                             }
                             count = count + block.count;
                             pc = $target;
@@ -354,6 +360,7 @@ impl Context {
                             if !OVERLAPS {
                                 cycle += u64::from(block.through);
                                 self.loaded = block.last_load;
+                                jumped = 0;
                             }
                             count = count + block.count;
                             pc = block.end;
@@ -373,6 +380,9 @@ impl Context {
                 }
                 let op = &block.ops[end];
                 self.stay(Place { block, cycle, count }, op);
+                if CACHED && end == 0 {
+                    self.jumped = jumped;
+                }
                 if OVERLAPS {
                     self.cycle = self.window().enter();
                 } else if op.kind == Kind::Through {

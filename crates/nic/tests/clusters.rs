@@ -151,23 +151,32 @@ fn header_and_completion_handlers_are_scheduled_too() {
 }
 
 #[test]
-fn packets_that_stream_in_hold_accesses_to_packets_up() {
-    // Ten loads of a packet, one behind the other; 1 KiB every 20 ns are 16 beats of 20.
+fn accesses_wait_for_dma_to_their_group_of_banks() {
+    // Ten loads of a packet's first bytes, one behind the other, from cycle 2 on; 1 KiB every 20 ns are 16 beats of 20.
     let loads = || {
         let words: Vec<_> = (0..10).map(|word| lw(T1, 4 * word, T0)).collect();
         payload(Code::new().with(&[lw(T0, 0, A0), nop()]).with(&words).returns(0))
     };
-    let cycles = |overrides: &[&str], packets, bytes| -> Vec<_> {
-        let records = records(&loads(), overrides, 1, packets, bytes);
+    let cycles = |overrides: &[&str], packets| -> Vec<_> {
+        let l1 = ["memory.packet=l1", "memory.l1.load=1", "memory.l1.store=1", "memory.l1.atomic=1"];
+        let overrides = [&l1[..], &["link.gap=19.53125 ps/B"], overrides].concat();
+        let records = records(&loads(), &overrides, 1, packets, 1024);
         let mut runs: Vec<_> = records.handler_runs.iter().map(|run| (run.offset, run.cycles)).collect();
         runs.sort_unstable();
         runs.into_iter().map(|(_, cycles)| cycles).collect()
     };
     let alone = 2 + 10 + 3 + 4;
-    assert_eq!(cycles(&["hpu.packets.conflict=2"], 1, 1024), [alone], "16 beats of 64 cycles are no stream");
-    let gap = ["hpu.packets.conflict=2", "link.gap=19.53125 ps/B"];
-    let streamed = cycles(&gap, 20, 1024);
-    assert_eq!(streamed[0], alone);
-    assert_eq!(streamed[1..], [alone + 20; 19]);
-    assert_eq!(cycles(&["link.gap=19.53125 ps/B"], 20, 1024), [alone; 20], "where the spec has no conflicts");
+    assert_eq!(cycles(&["hpu.packets.bank_groups=4"], 1), [alone], "its own beats are over");
+    // A handler begins with the last beat of its packet, and the next packet's are in its cycles 4 to 19: those at 4, 8, 12 and 16 take
+    // the group of both packets' beginnings. Loads at 2, 3, 4 + 1, 6, 7, 8 + 1, 10, 11, 12 + 1, 14.
+    let streamed = cycles(&["hpu.packets.bank_groups=4"], 20);
+    assert_eq!(streamed[..19], [alone + 3; 19]);
+    assert_eq!(streamed[19], alone);
+    // With two groups, beats at 4, 6, 8, 10, 12, 14, 16 and 18: loads at 2, 3, 4 + 1, 6 + 1, 8 + 1, 10 + 1, 12 + 1, 14 + 1, 16 + 1,
+    // 18 + 1.
+    assert_eq!(cycles(&["hpu.packets.bank_groups=2"], 20)[..19], [alone + 8; 19]);
+    assert_eq!(cycles(&[], 20), [alone; 20], "where DMA is in no core's way");
+    // In another level than L1 they do not wait.
+    let elsewhere = ["hpu.packets.bank_groups=4", "memory.packet=ideal", "memory.stack=l1"];
+    assert_eq!(cycles(&elsewhere, 20), [alone; 20]);
 }

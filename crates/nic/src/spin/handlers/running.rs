@@ -5,6 +5,7 @@ use crate::spin::handlers::hpus::Thread;
 use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::pspin::command_unit::Issued;
 use crate::spin::handlers::pspin::hardware::{Bytes, Hardware};
+use crate::spin::handlers::pspin::ports::Ports;
 use crate::spin::programs::application::Application;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::program::{Kind, map};
@@ -223,8 +224,8 @@ pub(in crate::spin) trait Commands {
     /// The reason to stop the handler.
     async fn register(&self, running: &mut Running, access: DeviceAccess) -> Result<Option<u32>, Stop>;
 
-    /// Cycles that an access to a packet takes longer now on this core; none if it never does.
-    fn conflict(&self, core: usize) -> Option<u32>;
+    /// The ports by which DMA uses the memory of a core's cluster, where its accesses wait for it.
+    fn ports(&self, core: usize) -> Option<&Ports>;
 
     /// A handler ends: transfers that it has in flight go on without it.
     ///

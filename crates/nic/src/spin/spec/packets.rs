@@ -29,8 +29,8 @@ pub struct PacketsSpec {
     pub buffer: u64,
     /// Bytes of each cluster's memory for packets.
     pub cluster_buffer: u64,
-    /// What an access to a packet takes longer while packets stream into its cluster.
-    pub conflict: u32,
+    /// Groups of banks of a cluster's L1, of which a beat of DMA occupies one for a cycle; none where it is in no core's way.
+    pub bank_groups: u64,
 }
 
 /// Reads `[hpu.packets]`.
@@ -59,12 +59,12 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
             "64 KiB",
             "bytes of a cluster's memory for packets, in slots",
         ),
-        conflict: s.count_or(
-            "conflict",
-            0..=1000,
+        bank_groups: s.count_or(
+            "bank_groups",
+            0..=64,
             0,
-            "cycles that an access to a packet takes longer while packets stream into its cluster",
-        ) as u32,
+            "groups of banks of a cluster's L1; a beat of DMA takes one for a cycle, the next beat the next one, and a core's access to it waits",
+        ),
     };
     if !spec.burst.is_multiple_of(spec.beat) {
         s.refuse(

@@ -23,6 +23,9 @@ pub(in crate::spin) struct Timings {
     l1: Timing,
     remote: Timing,
     l2: Timing,
+    /// Which pieces are in L1 whose banks DMA uses, and whether L1 is one.
+    beside_dma: [bool; 6],
+    l1_beside_dma: bool,
 }
 
 /// The cycles of an instruction itself that accesses memory in this way, which are part of what its access takes. LR, which is a
@@ -37,8 +40,14 @@ pub(in crate::spin) const fn own_cycles(costs: &CycleCosts, kind: AccessKind) ->
 
 impl Timings {
     /// For accesses that the card makes on a handler's behalf.
-    pub(in crate::spin) const NONE: Timings =
-        Timings { pieces: [Timing::Plain; 6], l1: Timing::Plain, remote: Timing::Plain, l2: Timing::Plain };
+    pub(in crate::spin) const NONE: Timings = Timings {
+        pieces: [Timing::Plain; 6],
+        l1: Timing::Plain,
+        remote: Timing::Plain,
+        l2: Timing::Plain,
+        beside_dma: [false; 6],
+        l1_beside_dma: false,
+    };
 
     pub(in crate::spin) fn of(hpu: &HpuSpec) -> Timings {
         let clusters = hpu.memories.cluster < hpu.cores;
@@ -56,6 +65,7 @@ impl Timings {
                 }
             }
         };
+        let l1_beside_dma = hpu.packets.as_ref().is_some_and(|packets| packets.bank_groups > 0);
         Timings {
             pieces: Piece::ALL.map(|piece| {
                 let level = hpu.memories.place(piece);
@@ -69,20 +79,9 @@ impl Timings {
             l1: timing(Level::L1, false),
             remote: timing(Level::L1, true),
             l2: timing(Level::L2, false),
+            beside_dma: Piece::ALL.map(|piece| l1_beside_dma && hpu.memories.place(piece) == Level::L1),
+            l1_beside_dma,
         }
-    }
-
-    /// The same where each access to a packet takes so many cycles longer.
-    pub(in crate::spin) const fn in_conflict(mut self, cycles: u32) -> Timings {
-        let packet = &mut self.pieces[Piece::Packet as usize];
-        *packet = match *packet {
-            Timing::Plain => Timing::Latency(cycles, cycles, cycles),
-            Timing::Latency(load, store, atomic) => {
-                Timing::Latency(load + cycles, store + cycles, atomic + cycles)
-            }
-            Timing::InTurn => Timing::InTurn,
-        };
-        self
     }
 
     /// Whether accesses to a piece wait for their turns.
@@ -98,12 +97,14 @@ impl Timings {
     /// A region with the timing of its piece.
     #[inline]
     pub(in crate::spin) const fn apply<'a>(&self, piece: Piece, region: Region<'a>) -> Region<'a> {
-        self.pieces[piece as usize].of(region)
+        let region = self.pieces[piece as usize].of(region);
+        if self.beside_dma[piece as usize] { region.beside_dma() } else { region }
     }
 
     /// The same for a part of L1, of the core's own cluster or another one.
     pub(in crate::spin) const fn apply_l1<'a>(&self, own: bool, region: Region<'a>) -> Region<'a> {
-        if own { self.l1.of(region) } else { self.remote.of(region) }
+        let region = if own { self.l1.of(region) } else { self.remote.of(region) };
+        if own && self.l1_beside_dma { region.beside_dma() } else { region }
     }
 
     /// The same for a part of L2.

@@ -10,8 +10,9 @@ use crate::spin::handlers::clusters::stays::{Leaves, Stays};
 use crate::spin::handlers::codes::phantom_memory;
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::outcome::Ended;
+use crate::spin::handlers::pspin::ports::{Ports, cluster_at};
 use crate::spin::handlers::running::Running;
-use crate::spin::spec::{HpuSpec, PacketsSpec};
+use crate::spin::spec::{CommandsSpec, HpuSpec, PacketsSpec, pspin_map as map};
 use crate::spin::stages;
 use crate::spin::{Card, Movers};
 use nicety_fabric::Parcel;
@@ -21,9 +22,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Cycles over which the load of a cluster's DMA engine is looked at, to say whether packets stream in.
-const WINDOW: u64 = 64;
-
 /// The DMA engine of a cluster, which copies packets to the cluster's memory.
 #[derive(Default)]
 struct Copier {
@@ -31,8 +29,6 @@ struct Copier {
     free: Time,
     /// When the latest bursts are there, as many as may be in flight.
     ends: VecDeque<Time>,
-    /// When it has moved beats, in the last cycles.
-    moved: VecDeque<(Time, Time)>,
     /// How long it has moved beats, and bursts have been in flight, over as many as may be.
     busy: Duration,
     in_flight: Duration,
@@ -43,12 +39,14 @@ struct Cluster {
     in_flight: Cell<u32>,
     copier: RefCell<Copier>,
     packets: SlotBuffer,
+    /// What DMA does at its memory.
+    ports: Ports,
 }
 
 impl Cluster {
     fn new(spec: &PacketsSpec) -> Cluster {
         let packets = SlotBuffer::new(spec.cluster_buffer, spec.slot, |slots| &mut slots.cluster);
-        Cluster { in_flight: Cell::new(0), copier: RefCell::default(), packets }
+        Cluster { in_flight: Cell::new(0), copier: RefCell::default(), packets, ports: Ports::new(spec) }
     }
 }
 
@@ -113,13 +111,35 @@ impl Scheduler {
         written
     }
 
-    /// A handler sends so many beats, in so many cycles beside them. Returns when it is done.
-    pub(in crate::spin) fn send(&self, beats: u64, latency: u64) -> Time {
-        let took = self.cycles(beats);
-        let sent = self.sender.get().max(self.sim.now()) + took;
-        self.sender.set(sent);
+    /// A handler sends so many bytes from an address, a beat a cycle behind a latency. Returns when it is done.
+    pub(in crate::spin) fn send(&self, address: u32, bytes: u64, spec: &CommandsSpec) -> Time {
+        let took = self.cycles(bytes.div_ceil(spec.beat));
+        let begin = self.sender.get().max(self.sim.now());
+        self.sender.set(begin + took);
         self.sender_busy.set(self.sender_busy.get() + took);
-        sent + self.cycles(latency)
+        // What asks for the bytes takes half of the latency, and what brings them the other half.
+        let from = begin + self.cycles(spec.send / 2);
+        self.moves(address, bytes, from);
+        begin + took + self.cycles(spec.send)
+    }
+
+    /// Bytes at an address are moved from a time on. Cores wait for it where they are in the L1 of a cluster.
+    pub(in crate::spin) fn moves(&self, address: u32, bytes: u64, from: Time) {
+        if let Some(cluster) = cluster_at(address).and_then(|cluster| self.clusters.get(cluster)) {
+            cluster.ports.move_at(self.cycle(from), address, bytes);
+        }
+    }
+
+    /// Bytes at an address have been moved until a time.
+    pub(in crate::spin) fn moved(&self, address: u32, bytes: u64, until: Time) {
+        let Some(spec) = &self.spec else { return };
+        let took = self.cycles(spec.beats(bytes));
+        self.moves(address, bytes, Time::from_ps(until.ps().saturating_sub(took.ps())));
+    }
+
+    /// The cycle of a time.
+    fn cycle(&self, time: Time) -> u64 {
+        self.clock.cycles_in(time.since(Time::ZERO))
     }
 
     /// Busy times of what moves packets, and how long packets kept their places; none without clusters.
@@ -149,20 +169,25 @@ impl Scheduler {
         core / self.cluster_cores
     }
 
-    /// Cycles that an access to a packet takes longer now in a core's cluster: while packets stream in, at least half of the beats
-    /// that there could be. None if it never does.
-    pub(in crate::spin) fn conflict(&self, core: usize) -> Option<u32> {
-        let spec = self.spec.as_ref().filter(|spec| spec.conflict > 0)?;
-        let window = self.cycles(WINDOW);
-        let copier = &mut *self.clusters[self.cluster_of(core)].copier.borrow_mut();
-        let streams = copier.load(self.sim.now(), window) * 2 >= window;
-        Some(if streams { spec.conflict } else { 0 })
+    /// The ports of a core's cluster, where its accesses wait for DMA.
+    pub(in crate::spin) fn ports(&self, core: usize) -> Option<&Ports> {
+        self.clusters
+            .get(self.cluster_of(core))
+            .map(|cluster| &cluster.ports)
+            .filter(|ports| ports.are_shared())
     }
 
-    /// Copies bytes to or in a cluster's memory, from now on. Returns when they are there.
-    pub(in crate::spin) fn copy(&self, cluster: usize, bytes: u64) -> Time {
+    /// Copies bytes to or in a cluster's memory, from now on: to its packets at an offset, if it is given. Returns when they are
+    /// there.
+    pub(in crate::spin) fn copy(&self, cluster: usize, bytes: u64, slot: Option<u32>) -> Time {
         let Some(spec) = &self.spec else { return self.sim.now() };
-        self.clusters[cluster].copier.borrow_mut().copy(self.sim.now(), spec, bytes, |n| self.cycles(n))
+        let address = slot.map(|offset| map::L1 + cluster as u32 * map::L1_EACH + map::RUNTIME + offset);
+        let each = |from: Time, done: u64, bytes: u64| {
+            if let Some(address) = address {
+                self.moves(address + done as u32, bytes, from);
+            }
+        };
+        self.clusters[cluster].copier.borrow_mut().copy(self.sim.now(), spec, bytes, |n| self.cycles(n), each)
     }
 
     /// A run leaves its places.
@@ -208,7 +233,16 @@ impl PacketsSpec {
 }
 
 impl Copier {
-    fn copy(&mut self, now: Time, spec: &PacketsSpec, bytes: u64, cycles: impl Fn(u64) -> Duration) -> Time {
+    /// Copies bytes. `each` is told of each burst: when it moves its first beat at the cluster's memory, what has been moved
+    /// before, and its bytes. Returns when they are there.
+    fn copy(
+        &mut self,
+        now: Time,
+        spec: &PacketsSpec,
+        bytes: u64,
+        cycles: impl Fn(u64) -> Duration,
+        each: impl Fn(Time, u64, u64),
+    ) -> Time {
         let (mut left, mut done) = (bytes, now + cycles(spec.copy));
         while left > 0 {
             let burst = left.min(spec.burst);
@@ -223,7 +257,7 @@ impl Copier {
             self.busy += self.free.since(begin);
             self.in_flight += done.since(begin);
             self.ends.push_back(done);
-            self.moved.push_back((begin, self.free));
+            each(begin + cycles(spec.copy), bytes - left - burst, burst);
         }
         done
     }
@@ -231,16 +265,6 @@ impl Copier {
     /// How long it has been busy: it moves a beat at a time, and so many bursts may be in flight.
     fn busy(&self, spec: &PacketsSpec) -> Duration {
         self.busy.max(Duration::from_ps(self.in_flight.ps() / u64::from(spec.copies)))
-    }
-
-    /// For how long it has moved beats in the last `window`.
-    fn load(&mut self, now: Time, window: Duration) -> Duration {
-        let from = Time::from_ps(now.ps().saturating_sub(window.ps()));
-        while self.moved.front().is_some_and(|&(_, end)| end <= from) {
-            self.moved.pop_front();
-        }
-        let part = |&(begin, end): &(Time, Time)| end.min(now).saturating_since(begin.max(from));
-        self.moved.iter().map(part).fold(Duration::ZERO, |sum, part| sum + part)
     }
 }
 
@@ -286,7 +310,7 @@ impl Card {
     fn copy_to(self: &Rc<Card>, cluster: usize, mut run: Run) {
         run.stay.placed = self.sim.now();
         run.path.advance(stages::SCHEDULE, self.sim.now());
-        let copied = self.scheduler.copy(cluster, run.packet_bytes());
+        let copied = self.scheduler.copy(cluster, run.packet_bytes(), run.slots.cluster);
         run.path.advance(stages::COPY, copied);
         let (card, none) = (self.clone(), [Needed::NOTHING, Needed::NOTHING]);
         self.sim.spawn_at(copied, none, || async move { card.ready_in(Some(cluster), run) });
@@ -349,7 +373,7 @@ mod tests {
         slot: 64,
         buffer: 4096,
         cluster_buffer: 1024,
-        conflict: 2,
+        bank_groups: 4,
     };
 
     fn cycles(n: u64) -> Duration {
@@ -363,7 +387,9 @@ mod tests {
     #[test]
     fn copies_move_a_beat_a_cycle_and_wait_for_room_in_flight() {
         let mut copier = Copier::default();
-        let mut copy = |now, bytes| copier.copy(at(now), &SPEC, bytes, cycles);
+        let moved = RefCell::new(Vec::new());
+        let each = |from, before, bytes| moved.borrow_mut().push((from, before, bytes));
+        let mut copy = |now, bytes| copier.copy(at(now), &SPEC, bytes, cycles, each);
         assert_eq!(copy(100, 0), at(116), "no packet, no beat");
         assert_eq!(copy(100, 1), at(117));
         assert_eq!(copy(100, 65), at(119), "two beats behind that of the first");
@@ -372,18 +398,10 @@ mod tests {
         assert_eq!(copy(101, 64), at(121 + 1 + 16));
         // Two bursts, both behind those in flight: until 137 and 138.
         assert_eq!(copy(101, 512), at(141 + 4 + 16));
+        // The last two move their beats behind the latency.
+        assert_eq!(moved.borrow()[4..], [(at(137 + 16), 0, 256), (at(141 + 16), 256, 256)]);
         // 1 + 2 + 4 + 1 + 4 + 4 beats, and six bursts of 16 cycles more each, two at a time.
         assert_eq!(copier.busy(&PacketsSpec { copies: 100, ..SPEC }), cycles(16));
         assert_eq!(copier.busy(&SPEC), cycles((16 + 6 * 16) / 2));
-    }
-
-    #[test]
-    fn the_load_of_a_copier_is_that_of_the_last_cycles() {
-        let mut copier = Copier::default();
-        copier.copy(at(100), &PacketsSpec { copies: 8, ..SPEC }, 1024, cycles);
-        assert_eq!(copier.load(at(108), cycles(64)), cycles(8), "those that come do not count");
-        assert_eq!(copier.load(at(116), cycles(64)), cycles(16));
-        assert_eq!(copier.load(at(170), cycles(64)), cycles(10));
-        assert_eq!(copier.load(at(180), cycles(64)), cycles(0));
     }
 }

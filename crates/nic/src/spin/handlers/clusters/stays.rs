@@ -106,7 +106,7 @@ mod tests {
             slot: 64,
             buffer: 4096,
             cluster_buffer: 300,
-            conflict: 2,
+            bank_groups: 4,
         };
         let (at, ps) = (Time::from_ps, Duration::from_ps);
         let mut stays = Stays::default();

@@ -7,6 +7,7 @@ use crate::spin::Card;
 use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, number};
 use crate::spin::handlers::contention::exclusive::Act;
+use crate::spin::handlers::pspin::ports::Ports;
 use crate::spin::handlers::running::{Commands, Running};
 use crate::spin::transmit::{HostPart, Report};
 use nicety_hpu::{Access, DeviceAccess, TrapKind};
@@ -73,8 +74,8 @@ impl Commands for Rc<Card> {
         Box::pin(self.access_register(running, access)).await
     }
 
-    fn conflict(&self, core: usize) -> Option<u32> {
-        self.scheduler.conflict(core)
+    fn ports(&self, core: usize) -> Option<&Ports> {
+        self.scheduler.ports(core)
     }
 
     fn leave(&self, running: &mut Running) -> Result<(), Stop> {

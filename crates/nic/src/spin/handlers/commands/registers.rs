@@ -204,7 +204,7 @@ impl Card {
         let (thread, commands, spec) = (running.thread.clone(), running.commands().clone(), *spec);
         self.sim.spawn(async move {
             let slot = card.staging.acquire(1).await;
-            let sent = card.scheduler.send(u64::from(length).div_ceil(spec.beat), spec.send);
+            let sent = card.scheduler.send(low, length.into(), &spec);
             card.sim.until(sent).await;
             let mut path = path;
             path.advance(stages::COMMAND, card.sim.now());
@@ -257,6 +257,7 @@ impl Card {
         let host = self.host_address(running, call, [low, high, length])?;
         if to_host == 1 {
             let payload = self.take_local(running, local, length)?;
+            self.scheduler.moves(local, length.into(), self.sim.now());
             return self.write_host(running, spec, host, payload, event).await;
         }
         if length > 0 {
@@ -276,6 +277,7 @@ impl Card {
                 let (bytes, flight) = card.dma.read(message, host, length.into(), path.clone()).await;
                 let landed = flight.landed();
                 card.recorder.slice(Resource::DMA, path.at(), landed.at(), Some(message), "read");
+                card.scheduler.moved(local, length.into(), landed.at());
                 card.sim.until(landed.at()).await;
                 commands.arriving.borrow_mut().push(Arriving { local, bytes });
                 path = landed;
@@ -353,7 +355,9 @@ impl Card {
                 let moved = running.with_space(|space| space.read(from, bytes).map(<[u8]>::to_vec))?;
                 self.write_local(running, to, &moved)?;
                 let cluster = self.scheduler.cluster_of(running.thread.core);
-                let done = self.scheduler.copy(cluster, bytes.into());
+                let done = self.scheduler.copy(cluster, bytes.into(), None);
+                self.scheduler.moved(from, bytes.into(), done);
+                self.scheduler.moved(to, bytes.into(), done);
                 // On the scale of `time`, which handlers read.
                 let context = &running.thread.state.borrow().context;
                 Ok((context.time() + clock.cycles_in(done.since(self.sim.now()))) as u32)

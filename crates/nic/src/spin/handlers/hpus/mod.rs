@@ -6,6 +6,7 @@ mod fair;
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::pspin::command_unit::CommandUnit;
 use crate::spin::handlers::pspin::hardware::Hardware;
+use crate::spin::handlers::pspin::ports::Access;
 use crate::spin::handlers::transfers::Transfers;
 use crate::spin::programs::application::{Application, ApplicationId};
 use crate::spin::spec::{HpuSpec, Scheduling};
@@ -24,6 +25,8 @@ pub(in crate::spin) struct ThreadState {
     pub(in crate::spin) stack: Vec<u8>,
     /// Its core's registers, between handlers written for PsPIN.
     pub(in crate::spin) hardware: Option<Box<Hardware>>,
+    /// Accesses of the slice, of which it is not known yet how long they wait for DMA.
+    pub(in crate::spin) accesses: Vec<Access>,
     /// The application whose handlers have used the stack.
     stack_of: ApplicationId,
 }
@@ -65,6 +68,7 @@ impl Thread {
                 stack: vec![0; spec.stack as usize],
                 stack_of: ApplicationId::default(),
                 hardware: spec.pspin.map(|_| Box::new(Hardware::new(core, spec))),
+                accesses: Vec::new(),
             }),
             commands: spec.pspin.map(|_| CommandUnit::new(sim, spec.dma_handles)),
             transfers: Transfers::new(sim, spec.dma_handles),

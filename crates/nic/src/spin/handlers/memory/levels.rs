@@ -137,8 +137,9 @@ impl Levels {
         caches.get_mut(if spec.of_core { core } else { core / self.memories().cluster })
     }
 
-    /// A handler comes to code that is not in its instruction cache. Returns the cycles that it waits.
-    pub(in crate::spin) fn fetch(&self, running: &mut Running, address: u32) -> u64 {
+    /// A handler comes to code that is not in its instruction cache, for which it has asked some cycles before. Returns the cycles
+    /// that it waits.
+    pub(in crate::spin) fn fetch(&self, running: &mut Running, address: u32, asked: u32) -> u64 {
         let Some(spec) = self.memories().instructions else { return 0 };
         let Turn { core, cycle, .. } = running.turn();
         let line = address & !(spec.shape.line - 1);
@@ -154,7 +155,7 @@ impl Levels {
             let level = &mut self.contended.borrow_mut()[reach.level as usize];
             self.serve(level, &reach, cycle, spec.shape.line, AccessKind::Load).waited
         });
-        let cycles = spec.fill + waited;
+        let cycles = (spec.fill + waited).saturating_sub(asked.into());
         cache.fill(cached, cycle + cycles);
         cycles
     }

@@ -1,9 +1,11 @@
-//! A core as handlers written for PsPIN see it.
+//! A core as handlers written for PsPIN see it, and DMA beside it.
 //!
 //! | part | file |
 //! |---|---|
 //! | its commands in flight | `command_unit.rs` |
 //! | its registers, and its memory in the cluster | `hardware.rs` |
+//! | beats of DMA at the cluster's memory, in which cores wait | `ports.rs` |
 
 pub(in crate::spin) mod command_unit;
 pub(in crate::spin) mod hardware;
+pub(in crate::spin) mod ports;

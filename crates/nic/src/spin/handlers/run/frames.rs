@@ -9,6 +9,7 @@ use crate::spin::handlers::codes::{Stop, number};
 use crate::spin::handlers::fate::Run;
 use crate::spin::handlers::hpus::Thread;
 use crate::spin::handlers::outcome::Ended;
+use crate::spin::handlers::pspin::ports::Ports;
 use crate::spin::handlers::running::{Commands, RunMemory, Running};
 use crate::spin::programs::application::ApplicationId;
 use crate::spin::programs::attachments::Attachment;
@@ -404,7 +405,7 @@ impl Commands for Rc<Frames> {
         unreachable!("specs of Ethernet cards refuse the interface of PsPIN, whose cores have registers")
     }
 
-    fn conflict(&self, _core: usize) -> Option<u32> {
+    fn ports(&self, _core: usize) -> Option<&Ports> {
         None
     }
 

@@ -14,6 +14,7 @@ use crate::spin::handlers::memory::reach::PROGRAM_BITS;
 use crate::spin::handlers::outcome::{Ended, returned};
 use crate::spin::handlers::pspin::command_unit::Issued;
 use crate::spin::handlers::pspin::hardware::Bytes;
+use crate::spin::handlers::pspin::ports::{Ports, SeenPorts, Settling};
 use crate::spin::handlers::refusals::place;
 use crate::spin::handlers::running::{Commands, RunMemory, Running, Turn, fill};
 use crate::spin::handlers::shared::{SharedWord, WordAccess};
@@ -26,6 +27,7 @@ use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind,
 use nicety_kernel::Sim;
 use nicety_portals::HeaderKind;
 use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Payload, Time};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The register in which the runtime of PsPIN has the address of the core's registers: s2.
@@ -34,9 +36,6 @@ const REGISTERS: usize = 18;
 /// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
 /// run can be interrupted.
 const SLICE: u64 = 1000;
-
-/// The same where packets that stream in may hold accesses up: the delay with which that is noticed.
-const CONFLICT_SLICE: u64 = 128;
 
 /// An instruction whose turn it is.
 struct Due {
@@ -286,6 +285,27 @@ impl Processors {
         }
     }
 
+    /// Lets a handler wait for DMA in the way of accesses of its last slice that could not be known in it.
+    async fn settle(&self, thread: &Thread, running: &Running, ports: &Ports) {
+        let mut settling = Settling::default();
+        loop {
+            let cycle = {
+                let state = thread.state.borrow();
+                if state.accesses.is_empty() {
+                    return;
+                }
+                state.context.cycle() + settling.waited
+            };
+            self.sim.pass_until(running.edges.at(cycle)).await;
+            let ThreadState { context, accesses, .. } = &mut *thread.state.borrow_mut();
+            if settling.settle(ports, running.edges.card(), cycle, accesses) {
+                context.stall(settling.waited);
+                accesses.clear();
+                return;
+            }
+        }
+    }
+
     /// Runs a handler's instructions in slices; in between, time passes and commands are carried out.
     pub(in crate::spin) async fn execute(
         &self,
@@ -303,6 +323,7 @@ impl Processors {
         let attachment = running.attachment.clone();
         let (program, application) = (&attachment.program, attachment.application());
         let image = &program.handlers.image;
+        let ports = card.ports(thread.core);
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let (mut stalled, mut ahead) = (0, None);
         let mut due: Option<Due> = None;
@@ -326,13 +347,20 @@ impl Processors {
             // And whether nobody has asked for a turn that was granted.
             let (exit, unasked) = {
                 let mut state = thread.state.borrow_mut();
-                let ThreadState { context, stack, .. } = &mut *state;
+                let ThreadState { context, stack, accesses, .. } = &mut *state;
                 let (mut data, mut bytes) =
                     (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
                 let words = application.atomic_words.borrow();
                 let mut pads = program.pads.borrow_mut();
                 let mut caches = levels.caches.borrow_mut();
-                let conflict = card.conflict(thread.core);
+                let (base, known) = (running.edges.card(), ports.map_or(0, |ports| ports.known));
+                let dma = ports.map(|ports| SeenPorts {
+                    ports,
+                    base,
+                    // What an access costs that overlaps others is not known later on.
+                    known: if spec.core.overlap.is_some() { u64::MAX } else { context.cycle() + known },
+                    accesses: RefCell::new(accesses),
+                });
                 let mut ahead_of_others = Ahead {
                     sim: &self.sim,
                     levels,
@@ -353,16 +381,11 @@ impl Processors {
                 if let Some(cache) = levels.cache_of(&mut caches, thread.core) {
                     space.fetch_through(cache, program.number << PROGRAM_BITS);
                 }
-                let in_conflict;
-                let timings = match conflict {
-                    Some(cycles) if cycles > 0 => {
-                        in_conflict = levels.timings.in_conflict(cycles);
-                        &in_conflict
-                    }
-                    _ => &levels.timings,
-                };
                 let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
-                fill(&mut space, timings, &attachment, memory, &mut running.memory);
+                fill(&mut space, &levels.timings, &attachment, memory, &mut running.memory);
+                if let Some(dma) = &dma {
+                    space.wait_for_dma(dma);
+                }
                 space.order_words(&words);
                 let mut reservations = application.reservations.borrow_mut();
                 let performed = due.take().map_or(Ok(()), |Due { extra, point, word }| {
@@ -381,20 +404,23 @@ impl Processors {
                     }
                     Ok(())
                 });
-                let slice = if conflict.is_some() { CONFLICT_SLICE } else { SLICE };
-                if asks && conflict.is_none() {
-                    space.take_turns(&mut ahead_of_others, slice);
+                // A turn is granted at a cycle, which waits for DMA may move.
+                if asks && dma.is_none() {
+                    space.take_turns(&mut ahead_of_others, SLICE);
                 }
                 let exit = match performed {
                     Err(trap) => Exit::Trap(trap),
                     Ok(()) => {
-                        let until = context.cycle().saturating_add(slice);
+                        let until = context.cycle().saturating_add(SLICE);
                         context.run(image, &mut space, &mut reservations, until)
                     }
                 };
                 drop(space);
                 (exit, ahead_of_others.first)
             };
+            if let Some(ports) = ports {
+                self.settle(thread, running, ports).await;
+            }
             let cycle = thread.state.borrow().context.cycle();
             if matches!(exit, Exit::Return(_)) && thread.transfers.all_free() {
                 // Nothing happens when it returns: it waits once, until its end.
@@ -439,7 +465,7 @@ impl Processors {
                 }
                 Exit::Order(point) => {
                     let word = running.ordered_word(&point);
-                    let asks = asks && !unasked && card.conflict(thread.core).is_none();
+                    let asks = asks && !unasked && ports.is_none();
                     if asks && word.is_none() && matches!(point, OrderPoint::Memory { .. }) {
                         granted = true;
                         continue;
@@ -477,8 +503,8 @@ impl Processors {
                         }
                     }
                 }
-                Exit::Fetch { address } => {
-                    let cycles = levels.fetch(running, address);
+                Exit::Fetch { address, asked } => {
+                    let cycles = levels.fetch(running, address, asked);
                     running.fetch_waits += cycles;
                     thread.state.borrow_mut().context.stall(cycles);
                 }

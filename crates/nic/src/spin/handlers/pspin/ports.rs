@@ -1,0 +1,230 @@
+//! DMA at the memory of a cluster: each beat takes a group of its banks for a cycle, in which cores wait.
+//!
+//! As PsPIN's L1 has it: 64 banks of words are four groups of as many as a beat has words, and consecutive beats of addresses are in
+//! consecutive groups. Two ports move beats, one for the cluster's DMA engine and one for commands; both go before the cores,
+//! and where they want the same group, one of them is a cycle later.
+
+use crate::spin::spec::{PacketsSpec, pspin_map as map};
+use nicety_hpu::Dma;
+use std::cell::RefCell;
+
+/// Cycles that are remembered: those of a slice, and those for which beats are known in advance.
+const CYCLES: usize = 4096;
+
+/// The groups of banks that beats take in a cycle of the card, a bit each.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    cycle: u64,
+    groups: u64,
+}
+
+/// The beats at the memory of a cluster that are known.
+pub(in crate::spin) struct Ports {
+    /// Groups of banks; none where DMA is in no core's way.
+    groups: u64,
+    beat: u64,
+    /// Cycles for which beats are known ahead: a copy that begins now moves its first one so much later.
+    pub(in crate::spin) known: u64,
+    /// By cycle, modulo their number; empty as long as nothing has been moved.
+    taken: RefCell<Vec<Taken>>,
+}
+
+impl Ports {
+    pub(in crate::spin) fn new(spec: &PacketsSpec) -> Ports {
+        Ports { groups: spec.bank_groups, beat: spec.beat, known: spec.copy, taken: RefCell::default() }
+    }
+
+    /// Whether cores wait for DMA.
+    pub(in crate::spin) const fn are_shared(&self) -> bool {
+        self.groups > 0
+    }
+
+    /// Bytes at an address are moved, a beat a cycle from cycle `start` on, or a little later where others want the same groups.
+    pub(in crate::spin) fn move_at(&self, start: u64, address: u32, bytes: u64) {
+        if !self.are_shared() {
+            return;
+        }
+        let taken = &mut *self.taken.borrow_mut();
+        if taken.is_empty() {
+            taken.resize(CYCLES, Taken { cycle: u64::MAX, groups: 0 });
+        }
+        let beats = bytes.div_ceil(self.beat);
+        let first = u64::from(address) / self.beat;
+        let group = |beat: u64| (first + beat) % self.groups;
+        let meets = |later: &u64| (0..beats).any(|beat| is_taken(taken, start + later + beat, group(beat)));
+        let later = (0..self.groups).find(|later| !meets(later)).unwrap_or(0);
+        for beat in 0..beats {
+            let cycle = start + later + beat;
+            let place = &mut taken[cycle as usize % CYCLES];
+            if place.cycle != cycle {
+                *place = Taken { cycle, groups: 0 };
+            }
+            place.groups |= 1 << group(beat);
+        }
+    }
+
+    /// The cycles for which an access at a cycle waits.
+    pub(in crate::spin) fn wait(&self, cycle: u64, address: u32) -> u32 {
+        let taken = self.taken.borrow();
+        let group = u64::from(address) / self.beat % self.groups;
+        let mut waits = 0;
+        while is_taken(&taken, cycle + u64::from(waits), group) {
+            waits += 1;
+        }
+        waits
+    }
+}
+
+fn is_taken(taken: &[Taken], cycle: u64, group: u64) -> bool {
+    taken.get(cycle as usize % CYCLES).is_some_and(|at| at.cycle == cycle && at.groups >> group & 1 == 1)
+}
+
+/// An access of a slice, of which it is not known yet what it waits for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::spin) struct Access {
+    cycle: u64,
+    address: u32,
+}
+
+/// What a slice of a handler sees of its cluster's ports.
+pub(in crate::spin) struct SeenPorts<'p> {
+    pub(in crate::spin) ports: &'p Ports,
+    /// The card's cycle at the run's cycle 0.
+    pub(in crate::spin) base: u64,
+    /// The run's cycle up to which beats are known; accesses behind it are noted.
+    pub(in crate::spin) known: u64,
+    pub(in crate::spin) accesses: RefCell<&'p mut Vec<Access>>,
+}
+
+impl Dma for SeenPorts<'_> {
+    fn wait(&self, cycle: u64, address: u32) -> u32 {
+        if cycle <= self.known {
+            return self.ports.wait(self.base.wrapping_add(cycle), address);
+        }
+        self.accesses.borrow_mut().push(Access { cycle, address });
+        0
+    }
+}
+
+/// What the accesses of a slice have waited for, once that is known: a wait moves those behind it.
+#[derive(Default)]
+pub(in crate::spin) struct Settling {
+    /// Accesses that are settled, and for how many cycles they have waited in all.
+    settled: usize,
+    pub(in crate::spin) waited: u64,
+}
+
+impl Settling {
+    /// Settles accesses of a run, whose cycle 0 is `base` of the card, as far as beats are known at its cycle `now`. Whether all are.
+    pub(in crate::spin) fn settle(
+        &mut self,
+        ports: &Ports,
+        base: u64,
+        now: u64,
+        accesses: &[Access],
+    ) -> bool {
+        for access in &accesses[self.settled..] {
+            let cycle = access.cycle + self.waited;
+            if cycle > now + ports.known {
+                return false;
+            }
+            self.waited += u64::from(ports.wait(base.wrapping_add(cycle), access.address));
+            self.settled += 1;
+        }
+        true
+    }
+}
+
+/// The cluster in whose L1 an address is, of a handler written for PsPIN.
+pub(in crate::spin) const fn cluster_at(address: u32) -> Option<usize> {
+    match address.checked_sub(map::L1) {
+        Some(offset) if offset < map::CLUSTERS as u32 * map::L1_EACH => {
+            Some((offset / map::L1_EACH) as usize)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ports() -> Ports {
+        Ports { groups: 4, beat: 64, known: 16, taken: RefCell::default() }
+    }
+
+    #[test]
+    fn an_access_waits_for_beats_to_its_group() {
+        let ports = ports();
+        assert_eq!(ports.wait(10, 64), 0, "nothing is moved");
+        // Beats of groups 1, 2, 3, 0, 1 at cycles 10 to 14.
+        ports.move_at(10, 64, 5 * 64);
+        assert_eq!([9, 10, 11, 14, 15].map(|cycle| ports.wait(cycle, 64)), [0, 1, 0, 1, 0]);
+        assert_eq!([10, 12, 13].map(|cycle| ports.wait(cycle, 3 * 64 + 60)), [0, 1, 0]);
+        // What would take the same groups comes a cycle later: group 1 at 11, 2 at 12.
+        ports.move_at(10, 5 * 64, 2 * 64);
+        assert_eq!([10, 11].map(|cycle| ports.wait(cycle, 64)), [2, 1]);
+        assert_eq!([11, 12, 13].map(|cycle| ports.wait(cycle, 128)), [2, 1, 0]);
+        // A cycle is forgotten when another one has its place.
+        ports.move_at(10 + CYCLES as u64, 0, 1);
+        assert_eq!(ports.wait(10, 64), 0);
+        ports.move_at(30, 0, 0);
+        assert_eq!(ports.wait(30, 0), 0, "no bytes, no beat");
+    }
+
+    #[test]
+    fn accesses_beyond_what_is_known_are_settled_when_it_is() {
+        let ports = ports();
+        ports.move_at(110, 0, 1);
+        let mut accesses = Vec::new();
+        let seen = SeenPorts { ports: &ports, base: 100, known: 16, accesses: RefCell::new(&mut accesses) };
+        assert_eq!([9, 10, 17, 18, 40].map(|cycle| Dma::wait(&seen, cycle, 0)), [0, 1, 0, 0, 0]);
+        // Meanwhile beats have come to be known. The access at 17 waits until 19, that at 18 is at 20 then and waits for one cycle, and
+        // that at 40 is at 43.
+        for cycle in [117, 118, 120, 140, 143] {
+            ports.move_at(cycle, 0, 1);
+        }
+        let mut settling = Settling::default();
+        assert!(!settling.settle(&ports, 100, 18, &accesses), "what comes at 43 is not known at 18");
+        assert_eq!(settling.waited, 3);
+        assert!(!settling.settle(&ports, 100, 26, &accesses));
+        assert!(settling.settle(&ports, 100, 27, &accesses));
+        assert_eq!(settling.waited, 4);
+    }
+
+    #[test]
+    fn l1_is_that_of_a_cluster() {
+        assert_eq!(cluster_at(map::L1 - 1), None);
+        assert_eq!(cluster_at(map::L1 + map::L1_EACH - 1), Some(0));
+        assert_eq!(cluster_at(map::pad(3)), Some(3));
+        assert_eq!(cluster_at(map::HARDWARE), None);
+    }
+
+    proptest! {
+        /// Two streams of beats never take a group at once, the second is at most three cycles later for it, and an access waits for the
+        /// first cycle at which no beat is in its group.
+        #[test]
+        fn accesses_wait_for_the_first_free_cycle(
+            first in (0u64..20, 0u32..2048, 1u64..1200),
+            second in (0u64..20, 0u32..2048, 1u64..1200),
+            cycle in 0u64..60,
+            address in 0u32..4096,
+        ) {
+            let beats = |(start, address, bytes): (u64, u32, u64), later: u64| {
+                (0..bytes.div_ceil(64)).map(move |beat| (start + later + beat, (u64::from(address) / 64 + beat) % 4))
+            };
+            let before: Vec<_> = beats(first, 0).collect();
+            let later = (0..4).find(|&later| beats(second, later).all(|beat| !before.contains(&beat))).unwrap();
+            let all: Vec<_> = beats(second, later).chain(before).collect();
+            let group = u64::from(address) / 64 % 4;
+            let free = (cycle..).find(|&cycle| !all.contains(&(cycle, group))).unwrap();
+
+            let ports = ports();
+            for (start, address, bytes) in [first, second] {
+                ports.move_at(start, address, bytes);
+            }
+            prop_assert_eq!(u64::from(ports.wait(cycle, address)), free - cycle);
+        }
+    }
+}
