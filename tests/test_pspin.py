@@ -369,5 +369,4 @@ def test_the_study_has_what_the_rtl_has() -> None:
     assert {claim["id"] for claim in claims.values() if claim["met"] is False} == {
         "pingpong-1024-cycles-min",
         "pingpong-1024-cycles-avg",
-        "sum-64-rate",
     }
