@@ -231,3 +231,28 @@ __handler int frame_handler(const frame_t *frame, void *state) {
     if found:
         assert (found["word"], found["retried_at"]) == ("byte 0 of the state", "counter.c:4")
         assert 0.05 < found["per_packet"] < 1
+
+
+@pytest.mark.parametrize("where", ["handler_mem", "scratchpad[0]"])
+def test_a_volatile_word_that_handlers_poll_is_seen_when_it_is_stored(tmp_path: Path, where: str) -> None:
+    """No atomic operation uses the word that a ticket lock of PsPIN's style gives its turns by."""
+    source = tmp_path / "ticket.c"
+    source.write_text(f"""#include <handler.h>
+    __handler__ void packet(handler_args_t *args) {{
+        volatile int32_t *lock = args->task->{where};
+        int32_t mine = amo_add(lock, 1);
+        while (lock[1] != mine) {{
+        }}
+        for (int i = 0; i < 8; i++) lock[4 + i]++;
+        GIVE_BACK;
+    }}
+    void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {{
+        *hh = NULL; *ph = packet; *th = NULL; *memory = NULL;
+    }}
+    """)
+    by_store, by_atomic = (
+        nicety.check_line_rate(source, nics=["pspin"], packet_sizes=[128], defines=[f"GIVE_BACK={give_back}"])["rows"][0]
+        for give_back in ("lock[1] = mine + 1", "amo_add(lock + 1, 1)")
+    )
+    assert (by_store["verdict"], by_store["limited_by"]) == ("no", "lock")
+    assert by_store["packets_per_s"] == pytest.approx(by_atomic["packets_per_s"], rel=0.05)

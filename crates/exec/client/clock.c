@@ -20,7 +20,6 @@
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -145,6 +144,9 @@ EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
     errno = clock_nanosleep(CLOCK_MONOTONIC, 0, span, left);
     return errno ? -1 : 0;
 }
+
+/* Of threads.h, which glibc before 2.28 has not. */
+int thrd_sleep(const struct timespec *span, struct timespec *left);
 
 EXPORT int thrd_sleep(const struct timespec *span, struct timespec *left) {
     int error = clock_nanosleep(CLOCK_REALTIME, 0, span, left);

@@ -2,12 +2,15 @@
 
 use crate::block::Op;
 use crate::context::{Context, Pending};
-use crate::decode::Kind;
+use crate::decode::{Class, Kind};
 use crate::image::Image;
 use crate::memory::{AddressSpace, Reference, Stop};
 use crate::reservations::Reservations;
 use crate::run::{misaligned_extra, shape};
 use crate::trap::{Access, Trap, TrapKind};
+
+/// Most operations of a loop that polls.
+const MAX_POLLING: usize = 32;
 
 impl Context {
     /// The word that the instruction at the program counter stores to, if it is a store of a whole word. Right behind a fence
@@ -16,6 +19,33 @@ impl Context {
         let block = image.block(self.pc)?;
         let op = block.ops.first().filter(|op| op.kind == Kind::Sw)?;
         Some(self.regs[op.rs1 as usize].wrapping_add(op.imm))
+    }
+
+    /// The words that a short loop loads, over and over, in which the last slice has ended: what the context waits for, if another one is
+    /// to store it. Of a loop up to its branch back, without calls; loads through a register that the loop changes are none.
+    pub fn polled(&self, image: &Image) -> Vec<u32> {
+        let here = image.block(self.pc);
+        let end = here.and_then(|block| block.ops.last());
+        let back = |op: &&Op| matches!(op.kind.class(), Class::Branch | Class::Jump) && op.imm <= self.pc;
+        // The loop goes on behind this block where its branch leads out of it.
+        let next = || {
+            let next = image.block(here?.end)?;
+            next.ops.last().filter(back).map(|op| (op.imm, next.end))
+        };
+        let Some((mut pc, end)) =
+            end.filter(back).map(|op| (op.imm, here.map_or(0, |b| b.end))).or_else(next)
+        else {
+            return Vec::new();
+        };
+        let mut ops: Vec<&Op> = Vec::new();
+        while pc < end && ops.len() < MAX_POLLING {
+            let Some(block) = image.block(pc) else { return Vec::new() };
+            ops.extend(&block.ops[..]);
+            pc = block.end;
+        }
+        let changed = |register: u8| ops.iter().any(|op| op.rd == register && op.rd != 0);
+        let polls = ops.iter().filter(|op| op.kind.loads() && !op.kind.is_atomic() && !changed(op.rs1));
+        polls.map(|op| self.regs[usize::from(op.rs1) & 63].wrapping_add(op.imm) & !3).collect()
     }
 
     /// Executes now the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order),

@@ -2,7 +2,10 @@
 
 use crate::common::*;
 use nicety_hpu::asm::*;
-use nicety_hpu::{AddressSpace, Core, CycleCosts, Exit, Misaligned, OrderPoint, Region, TrapKind};
+use nicety_hpu::{
+    AddressSpace, Context, Core, CycleCosts, Exit, Image, Misaligned, OrderPoint, Region, Reservations,
+    TrapKind,
+};
 
 /// PsPIN, as measured on its RTL: ALU, store and L1 load 1, load-use +1, jalr 2, taken branch 3.
 const PSPIN: CycleCosts =
@@ -328,4 +331,35 @@ fn a_call_does_not_wait_for_a_load_of_another() {
     machine.call(&[MEMORY]);
     assert!(matches!(machine.finish(), Exit::Return(_)));
     assert_eq!(machine.context.cycle() - before, 1 + 400 + 900);
+}
+
+#[test]
+fn a_loop_polls_the_words_that_it_loads_through_registers_it_keeps() {
+    let polled = |words: &[u32]| {
+        let image = Image::from_words(CODE, words, &Core::default());
+        let mut context = Context::new(0);
+        let mut stack = [0; STACK_SIZE];
+        context.call(&image, CODE, STACK_TOP, &[STACK + 64, 1, STACK + 128], u64::MAX);
+        (50..60)
+            .map(|until| {
+                let mut space = AddressSpace::new().with(Region::stack("stack", STACK, &mut stack, GUARD));
+                let exit = context.run(&image, &mut space, &mut Reservations::new(), until);
+                assert_eq!(exit, Exit::Limit);
+                context.polled(&image)
+            })
+            .collect::<Vec<_>>()
+    };
+    // Wherever in the loop the slice ends.
+    let one = polled(&[lw(T0, 8, A0), bne(T0, A1, -4), ret()]);
+    assert_eq!(one, vec![vec![STACK + 72]; 10]);
+    let two =
+        polled(&[lhu(T0, 6, A0), beq(T0, A1, 16), lw(T1, 4, A2), addi(T2, T2, 1), jal(ZERO, -16), ret()]);
+    assert_eq!(two, vec![vec![STACK + 68, STACK + 132]; 10]);
+    // A loop over memory, one without loads, and no loop.
+    let over = polled(&[lw(T0, 0, A0), andi(A0, A0, -64), bne(T0, A1, -8), ret()]);
+    assert_eq!(over, vec![vec![]; 10]);
+    let counting = polled(&[addi(T0, T0, 1), bne(ZERO, A1, -4), ret()]);
+    assert_eq!(counting, vec![vec![]; 10]);
+    let straight = polled(&[vec![addi(T0, T0, 1); 200], vec![ret()]].concat());
+    assert_eq!(straight, vec![vec![]; 10]);
 }

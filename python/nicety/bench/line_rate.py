@@ -213,6 +213,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
         *headrooms(rows),
         *(f"{named(row)}: {remark}" for row in rows if "traffic" in row for remark in _remarks(row["traffic"])),
         *_maybe_locks(rows),
+        *_at_higher_rates(rows),
         *_retries(rows),
         *waits(rows),
         *foundation(rows),
@@ -269,6 +270,23 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
                     "arrivals, or a higher rate, show whether they do."
                 )
     return words
+
+
+def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
+    """In words, where the part that would limit first has more to do for a packet at a higher rate."""
+    for row in rows:
+        parts = {part["name"]: part["load"] for part in row["parts"]}
+        first = max(parts, key=parts.__getitem__, default="")
+        if row["verdict"] != "no" and first == "lock":
+            yield (
+                f"{named(row)}: near the load of its lock the card may sustain less than that: handlers that wait for "
+                "a lock keep its word busy, and it is held for longer. A run at that rate shows it."
+            )
+        if row["verdict"] == "yes" and parts.get("cache misses"):
+            yield (
+                f"{named(row)}: cache misses are those at this rate. At a higher one more processors are busy, and "
+                "lines that they share move between their caches more often. A run at that rate shows it."
+            )
 
 
 # Retries of a packet below which they are too few to say that they matter.

@@ -87,8 +87,10 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         false if most > 1.0 && busy >= NEARLY => Some(name),
         false if loads.hpus > 1.0 && handled.hpus * fraction >= NEARLY => Some(processors),
         // Packets keep their places while they wait for a bus or a lock, so that these come first.
+        false if loads.packet_slots > Some(1.0) && loads.packet_slots > loads.packets_in_flight => {
+            Some("packet slots")
+        }
         false if loads.packets_in_flight > Some(1.0) => Some("packets in flight"),
-        false if loads.packet_slots > Some(1.0) => Some("packet slots"),
         // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
         false if held_up && buffer_full => Some("packet buffer"),
         false if held_up || fraction < CLOSE => Some("waiting"),
@@ -173,6 +175,7 @@ mod tests {
         let places =
             Loads { packets_in_flight: Some(2.0), packet_slots: Some(1.5), hpus: 0.5, ..Loads::default() };
         assert_eq!(of(places, false), Some("packets in flight"));
+        assert_eq!(of(Loads { packet_slots: Some(2.5), ..places }, false), Some("packet slots"));
         assert_eq!(of(Loads { packets_in_flight: Some(0.9), ..places }, false), Some("packet slots"));
         assert_eq!(of(Loads { bus_to_host: 2.0, ..places }, false), Some("bus to host"));
         assert_eq!(of(Loads { hpus: 2.0, ..places }, true), Some("handler processors"));

@@ -33,6 +33,16 @@ impl Running {
         Some((address, shared))
     }
 
+    /// A slice has used up its cycles: it may wait for a word that another handler stores. From now on accesses to that are ordered, so
+    /// that it is seen when it is stored.
+    pub(in crate::spin) fn orders_polled(&self) {
+        let attachment = &self.attachment;
+        let polled = self.thread.state.borrow().context.polled(&attachment.program.handlers.image);
+        for word in polled.into_iter().filter(|&word| shared_word(attachment, word).is_some()) {
+            order_word(attachment, word);
+        }
+    }
+
     /// An atomic store may follow a fence: from now on accesses to its word are ordered.
     pub(in crate::spin) fn orders_next(&self) {
         let attachment = &self.attachment;

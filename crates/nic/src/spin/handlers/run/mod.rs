@@ -37,6 +37,9 @@ const REGISTERS: usize = 18;
 /// run can be interrupted.
 const SLICE: u64 = 1000;
 
+/// The same in clusters, whose handlers are short.
+const CLUSTER_SLICE: u64 = 128;
+
 /// An instruction whose turn it is.
 struct Due {
     /// The cycles that it takes beside its own.
@@ -324,6 +327,7 @@ impl Processors {
         let (program, application) = (&attachment.program, attachment.application());
         let image = &program.handlers.image;
         let ports = card.ports(thread.core);
+        let slice = if ports.is_some() { CLUSTER_SLICE } else { SLICE };
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let (mut stalled, mut ahead) = (0, None);
         let mut due: Option<Due> = None;
@@ -406,12 +410,12 @@ impl Processors {
                 });
                 // A turn is granted at a cycle, which waits for DMA may move.
                 if asks && dma.is_none() {
-                    space.take_turns(&mut ahead_of_others, SLICE);
+                    space.take_turns(&mut ahead_of_others, slice);
                 }
                 let exit = match performed {
                     Err(trap) => Exit::Trap(trap),
                     Ok(()) => {
-                        let until = context.cycle().saturating_add(SLICE);
+                        let until = context.cycle().saturating_add(slice);
                         context.run(image, &mut space, &mut reservations, until)
                     }
                 };
@@ -508,7 +512,10 @@ impl Processors {
                     running.fetch_waits += cycles;
                     thread.state.borrow_mut().context.stall(cycles);
                 }
-                Exit::Limit => self.sim.check_interrupt(),
+                Exit::Limit => {
+                    self.sim.check_interrupt();
+                    running.orders_polled();
+                }
                 Exit::Device(access) => {
                     let asked = self.sim.now();
                     running.path.advance(stages::HANDLER, asked);
