@@ -251,8 +251,8 @@ def test_a_volatile_word_that_handlers_poll_is_seen_when_it_is_stored(tmp_path: 
     }}
     """)
     by_store, by_atomic = (
-        nicety.check_line_rate(source, nics=["pspin"], packet_sizes=[128], defines=[f"GIVE_BACK={give_back}"])["rows"][0]
-        for give_back in ("lock[1] = mine + 1", "amo_add(lock + 1, 1)")
+        nicety.check_line_rate(source, nics=["pspin"], packet_sizes=[128], defines=[f"GIVE_BACK={by}"])["rows"][0]
+        for by in ("lock[1] = mine + 1", "amo_add(lock + 1, 1)")
     )
     assert (by_store["verdict"], by_store["limited_by"]) == ("no", "lock")
     assert by_store["packets_per_s"] == pytest.approx(by_atomic["packets_per_s"], rel=0.05)
