@@ -200,6 +200,7 @@ def test_cards_without_processors_say_so() -> None:
         ("frame_push(frame, 65);\nreturn FRAME_HOST;", "frame_push of 65 bytes, and 64 are left before the frame"),
         ("return frame->data[frame->length];", "load of 1 byte"),
         ("return FRAME_QUEUE(32);", "the host has receive channels 0 to 31"),
+        ("return FRAME_QUEUE(5000);", "returned FRAME_QUEUE(5000), and the host has receive channels 0 to 31"),
     ],
 )
 def test_what_a_handler_does_wrong_names_rule_and_line(

@@ -250,8 +250,8 @@ fn copy(packet: &Packet<'_>, cut: Cut, largest: u64, frame: &mut Vec<u8>) -> Res
     let length = length.max(bytes.len() as u64);
     if length > largest {
         return Err(format!(
-            "has {length} bytes, and a packet of the card carries {largest} at most; give the card longer ones, or a capture \
-             without it"
+            "has {length} bytes, and a packet of the card carries {largest} at most; give the card longer ones (frames.mtu, or \
+             packet.payload), or a capture without it"
         ));
     }
     let captured = bytes.len() as u64;

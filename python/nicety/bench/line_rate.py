@@ -275,7 +275,7 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
 def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
     """In words, where the part that would limit first has more to do for a packet at a higher rate."""
     for row in rows:
-        parts = {part["name"]: part["load"] for part in row["parts"]}
+        parts = {part["part"]: part["load"] for part in row["parts"]}
         first = max(parts, key=parts.__getitem__, default="")
         if row["verdict"] != "no" and first == "lock":
             yield (

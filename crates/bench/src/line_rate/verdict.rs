@@ -115,7 +115,9 @@ pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (V
 pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], seen: f64, steady: f64) -> f64 {
     let of = |part: &PartRow| 1.0 / part.load.max(f64::MIN_POSITIVE);
     let Some(limit) = limited_by else { return parts.first().map_or(1.0, of) };
-    let overloaded = parts.iter().find(|part| part.part == limit && part.load > 1.0);
+    // Processors that wait for lines have the rest of their work, too.
+    let limits = |part: &PartRow| part.part == limit || limit == CACHE_MISSES;
+    let overloaded = parts.iter().find(|part| limits(part) && part.load > 1.0);
     overloaded.map_or(seen, |part| of(part).min(steady))
 }
 
@@ -196,5 +198,8 @@ mod tests {
         let two = [PartRow::new("handler processors", None, 4.0), PartRow::new("lock", None, 2.0)];
         let of = |seen, steady| capacity(Some("lock"), &two, seen, steady);
         assert_eq!([of(0.6, 0.6), of(0.4, 0.4), of(0.6, 1.0), of(0.4, 1.0)], [0.5, 0.4, 0.5, 0.5]);
+        // Misses take a part of the processors' time.
+        let misses = [PartRow::new("handler processors", None, 2.5), PartRow::new(CACHE_MISSES, None, 2.0)];
+        assert_eq!(capacity(Some(CACHE_MISSES), &misses, 0.6, 1.0), 0.4);
     }
 }

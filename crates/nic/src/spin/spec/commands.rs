@@ -55,7 +55,7 @@ pub(super) fn read(
         hpu.refuse(
             "interface",
             "accesses of handlers written for PsPIN do not wait for one another here",
-            "write contended = false and cached = false in each level of [memory], or interface = \"nicety\"",
+            "write contended = false and cached = false in each level of [memory], or interface = \"nicety\" without [hpu.commands], hpu.scratchpad and hpu.protection",
         );
     }
     if [Piece::State, Piece::Data].iter().any(|piece| memories.place(*piece) == Level::L1) {

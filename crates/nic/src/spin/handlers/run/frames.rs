@@ -36,6 +36,8 @@ mod returned {
     /// And the number of the receive channel.
     pub const QUEUE: u32 = 0x100;
     pub const LAST_QUEUE: u32 = QUEUE + 0xff;
+    /// Up to here it is a number that no card has.
+    pub const NO_QUEUE: u32 = QUEUE + 0xffff;
 }
 
 const SERVED: &str =
@@ -337,7 +339,7 @@ impl Frames {
         let FrameLimits { shortest, longest, channels, .. } = self.limits;
         let Some(fate) = self.wanted(value) else {
             let why = match value {
-                returned::QUEUE..=returned::LAST_QUEUE => format!(
+                returned::QUEUE..=returned::NO_QUEUE => format!(
                     "returned FRAME_QUEUE({}), and the host has receive channels 0 to {}",
                     value - returned::QUEUE,
                     channels - 1
