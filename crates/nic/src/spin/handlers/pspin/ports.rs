@@ -48,7 +48,8 @@ impl Ports {
         if taken.is_empty() {
             taken.resize(CYCLES, Taken { cycle: u64::MAX, groups: 0 });
         }
-        let beats = bytes.div_ceil(self.beat);
+        // Of a transfer that is longer than what is remembered, those that come first.
+        let beats = bytes.div_ceil(self.beat).min(CYCLES as u64);
         let first = u64::from(address) / self.beat;
         let group = |beat: u64| (first + beat) % self.groups;
         let meets = |later: &u64| (0..beats).any(|beat| is_taken(taken, start + later + beat, group(beat)));
@@ -171,6 +172,9 @@ mod tests {
         assert_eq!(ports.wait(10, 64), 0);
         ports.move_at(30, 0, 0);
         assert_eq!(ports.wait(30, 0), 0, "no bytes, no beat");
+        // Of a transfer of more cycles than are remembered the next ones are known.
+        ports.move_at(10_001, 64, 3 * 64 * CYCLES as u64);
+        assert_eq!([10_001, 10_002, 10_005].map(|cycle| ports.wait(cycle, 64)), [1, 0, 1]);
     }
 
     #[test]

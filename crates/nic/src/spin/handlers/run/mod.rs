@@ -1,5 +1,6 @@
-//! One run of a handler, from its start to its result; and those on frames, in `frames.rs`.
+//! One run of a handler, from its start to its result; and those on frames, in `frames.rs`. `ahead.rs` grants turns inside slices.
 
+mod ahead;
 pub(crate) mod frames;
 
 use crate::spin::Card;
@@ -7,15 +8,14 @@ use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::spin::handlers::contention::exclusive::Act;
 use crate::spin::handlers::fate::Run;
-use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::hpus::{Thread, ThreadState};
-use crate::spin::handlers::memory::levels::Levels;
 use crate::spin::handlers::memory::reach::PROGRAM_BITS;
 use crate::spin::handlers::outcome::{Ended, returned};
 use crate::spin::handlers::pspin::command_unit::Issued;
 use crate::spin::handlers::pspin::hardware::Bytes;
 use crate::spin::handlers::pspin::ports::{Ports, SeenPorts, Settling};
 use crate::spin::handlers::refusals::place;
+use crate::spin::handlers::run::ahead::Ahead;
 use crate::spin::handlers::running::{Commands, RunMemory, Running, Turn, fill};
 use crate::spin::handlers::shared::{SharedWord, WordAccess};
 use crate::spin::programs::application::Bound;
@@ -23,8 +23,7 @@ use crate::spin::programs::program::{Kind, map};
 use crate::spin::resources;
 use crate::spin::spec::pspin_map;
 use crate::spin::stages;
-use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind, Turns};
-use nicety_kernel::Sim;
+use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind};
 use nicety_portals::HeaderKind;
 use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Payload, Time};
 use std::cell::RefCell;
@@ -47,34 +46,6 @@ struct Due {
     /// What it does, and the word that others wait for, if it is to one, with its address.
     point: OrderPoint,
     word: Option<(u32, SharedWord)>,
-}
-
-/// Grants turns to a handler's accesses before which nothing happens, so that its slice goes on with them.
-struct Ahead<'r> {
-    sim: &'r Sim,
-    levels: &'r Levels,
-    edges: &'r Edges,
-    /// Words that others may wait for: accesses to them end a slice.
-    words: &'r [u32],
-    turn: Turn<'r>,
-    /// The card's cycle at the run's cycle 0.
-    base: u64,
-    /// Whether it is the turn of the first access.
-    first: bool,
-}
-
-impl Turns for Ahead<'_> {
-    fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64> {
-        let OrderPoint::Memory { address, .. } = point else { return None };
-        if !std::mem::take(&mut self.first) {
-            let is_watched = self.words.binary_search(&(address & !3)).is_ok();
-            if is_watched || !self.sim.try_pass_until(self.edges.at(cycle)) {
-                return None;
-            }
-        }
-        (self.turn.cycle, self.turn.pc) = (self.base.wrapping_add(cycle), pc);
-        Some(self.levels.in_turn(&mut self.turn, &point))
-    }
 }
 
 impl Card {
