@@ -223,8 +223,11 @@ __handler int frame_handler(const frame_t *frame, void *state) {
 """)
     report = nicety.check_line_rate(source, nics="spin-100g", traffic=f"udp size=60 rate={rate} packets=5000")
     (row,) = report["rows"]
-    assert (row["verdict"], row["locks"]) == ("yes", [])
+    # All that try at once let few succeed: once packets wait, fewer than 30 million a second come through.
+    assert (row["verdict"], row["locks"]) == ("barely" if retries else "yes", [])
+    assert 24e6 < row["capacity_fraction"] * row["line_rate_packets_per_s"] < 29e6
     text = " ".join(line_rate_text(report).replace("\n#", "").split())
+    assert ("It kept up here, but once packets wait" in text) == retries
     found = row["retries"]
     assert (found is not None) == retries
     assert ("comes back to byte 0 of the state, at counter.c:4" in text) == retries

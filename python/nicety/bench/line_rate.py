@@ -212,6 +212,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
         *shortfalls(rows),
         *headrooms(rows),
         *(f"{named(row)}: {remark}" for row in rows if "traffic" in row for remark in _remarks(row["traffic"])),
+        *_growing(rows),
         *_maybe_locks(rows),
         *_at_higher_rates(rows),
         *_retries(rows),
@@ -254,6 +255,17 @@ def _remarks(traffic: TrafficFigures) -> Iterator[str]:
         )
 
 
+def _growing(rows: list[LineRateRow]) -> Iterator[str]:
+    """In words, where packets need more and more of the processors."""
+    for row in rows:
+        if growth := row["growth"]:
+            yield (
+                f"{named(row)}: handlers take longer and longer: {fixed(growth['first_ns'], 1)} ns a packet in the "
+                f"first quarter of the packets, {fixed(growth['last_ns'], 1)} ns in the last one. The load of handler "
+                "processors is that of the last quarter; more packets show how it goes on."
+            )
+
+
 def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
     """In words, words of memory that would limit first if they were locks: no handler had to wait for one."""
     words = []
@@ -273,8 +285,10 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
 
 
 def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
-    """In words, where the part that would limit first has more to do for a packet at a higher rate."""
+    """In words, where the part that would limit first may have more to do for a packet at a rate that was not tried."""
     for row in rows:
+        if row["tried"]:
+            continue
         parts = {part["part"]: part["load"] for part in row["parts"]}
         first = max(parts, key=parts.__getitem__, default="")
         if row["verdict"] != "no" and first == "lock":
@@ -295,13 +309,20 @@ _FEW_RETRIES = 0.01
 
 def _retries(rows: list[LineRateRow]) -> list[str]:
     """In words, where handlers try again what others were faster at: at a higher rate they do so more often."""
-    return [
-        f"{named(row)}: {fixed(retries['per_packet'], 2)} times a packet a handler comes back to {retries['word']}, at "
-        f"{retries['retried_at']}: others have changed it first, or it is not yet as wanted. At a higher rate that may "
-        "be far more often, so that the card may sustain far less than loads say."
-        for row in rows
-        if (retries := row["retries"]) and retries["per_packet"] >= _FEW_RETRIES and row["verdict"] != "no"
-    ]
+    words = []
+    for row in rows:
+        retries = row["retries"]
+        if retries and retries["per_packet"] >= _FEW_RETRIES:
+            text = (
+                f"{named(row)}: {fixed(retries['per_packet'], 2)} times a packet a handler comes back to "
+                f"{retries['word']}, at {retries['retried_at']}: others have changed it first, or it is not yet as "
+                "wanted."
+            )
+            if row["verdict"] != "no" and not row["tried"]:
+                text += " At a higher rate that may be far more often, so that the card may sustain far less than loads"
+                text += " say."
+            words.append(text)
+    return words
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:

@@ -21,7 +21,9 @@ def _what_happens(row: LineRateRow) -> str:
     comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns{mean} and"
     limit = row["limited_by"]
     if limit == "handler processors":
-        why = f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns: {_enough(row)}"
+        growth = row["growth"]
+        for_ns = fixed(growth["last_ns"] if growth else row["handler_ns"])
+        why = f"{comes} keeps a handler processor for {for_ns} ns{' in the end' if growth else ''}: {_enough(row)}"
     elif limit == "lock":
         lock = row["locks"][0]
         why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"

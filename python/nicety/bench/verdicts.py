@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nicety.shared.types import CardPart, LineRateRow, MovedValue, PortFigures, TrafficFigures
@@ -39,24 +39,54 @@ def offered(rows: Sequence[LineRateRow]) -> str:
 
 
 def _headroom(row: LineRateRow) -> str:
-    most, *others = row["parts"]
-    if row["limited_by"] in (None, most["part"]):
-        load = f"{_called(most)}, at {fixed(100 * most['load'], 1)}%"
+    parts = row["parts"]
+    most = [part for part in parts if part["part"] == row["limiting_part"]]
+    others = [part for part in parts if part not in most]
+    if most and (row["limited_by"] is None or most[0] == parts[0]):
+        load = f"{_called(most[0])}, at {fixed(100 * most[0]['load'], 1)}%"
     else:
-        load, others = row["limiting_part"], row["parts"]
+        load, others = row["limiting_part"], parts
         for misses in [part for part in others if part["part"] == load == "cache misses"]:
             # They are a part of the processors' load, and no headroom beside it.
             waits = f"{fixed(100 * misses['load'], 1)}% of the time"
             load = f"{load} of {misses['name']}, for which the processors wait {waits}"
             others = [part for part in others if part != misses]
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
-    rate, whose = fixed(row["capacity_fraction"], 2), f"{offered([row])}'s"
-    text = f"{row['verdict']}: {limits} {load}; the card sustains {rate} x the {whose} rate."
+    text = (
+        f"{row['verdict']}: {limits} {load}; the card sustains {_times(row)} the {offered([row])}'s rate{_by_run(row)}."
+    )
+    text += "".join(f" {words}" for words in _tried(row))
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if part["load"] > 0]
     idle = [part["part"] for part in others if not part["load"] > 0]
     if busy:
         text += f" Headroom: {', '.join(busy)}."
     return f"{text} Nothing to do: {', '.join(idle)}." if idle else text
+
+
+# From this multiple of a rate on, no more digits of it are told.
+_MANY = 1000.0
+
+
+def _times(row: LineRateRow) -> str:
+    rate = row["capacity_fraction"]
+    return f"more than {fixed(_MANY, 0)} x" if rate > _MANY else f"{fixed(rate, 2)} x"
+
+
+def _by_run(row: LineRateRow) -> str:
+    ran = [run for run in row["tried"] if run["stopped"] is None]
+    return f", by a run at {fixed(ran[-1]['rate_fraction'], 2)} x" if ran else ""
+
+
+def _tried(row: LineRateRow) -> Iterator[str]:
+    """In words, what came of runs at a higher rate, where it is not what loads say."""
+    stopped = [run for run in row["tried"] if run["stopped"] is not None]
+    for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
+        yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
+    if row["tried"] and row["capacity_fraction"] < 1:
+        yield (
+            "It kept up here, but once packets wait it gets no more through than that, and does not recover: a burst, "
+            "or a longer run, is enough."
+        )
 
 
 def _called(part: CardPart) -> str:

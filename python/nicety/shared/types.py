@@ -522,6 +522,20 @@ class GroupUsage(TypedDict):
     second_misses_per_packet: float
 
 
+class Growth(TypedDict):
+    """Handler processor time that grew while the run went on.
+
+    Attributes:
+        first_ns: Time of a packet in the first quarter of the packets.
+        last_ns: The same in the last quarter.
+        mean_ns: The same over all of them.
+    """
+
+    first_ns: float
+    last_ns: float
+    mean_ns: float
+
+
 class HandlerFigures(TypedDict):
     """Statistics of the runs of one handler.
 
@@ -623,16 +637,22 @@ class LineRateRow(TypedDict):
         handlers: Each handler that ran.
         handler_ns: Handler processor time per packet: its payload handler, and its share of header and completion
             handlers, including waits for transfers and commands. Of traffic, per packet offered.
+        growth: How that has grown while the run went on, if it has, as where tables fill up: then loads of processors
+            are those of the last quarter of the packets.
         handler_budget_ns: Its budget: the time between two packets, times the processors.
         hpus_needed: Handler processors that are busy at line rate; none if no number suffices, because another resource
             is overloaded.
         hpus: Handler processors that the card has.
         sustains_line_rate: Whether the card sustains the line rate for ever.
         verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
-        limiting_part: The part of the card that limits: what `limited_by` has, or else the part with the highest load.
+        limiting_part: The part of the card that limits: what `limited_by` has, or else what limits in the last run that
+            was `tried`, or the part with the highest load.
         capacity_fraction: The rate that the card sustains with this part, over the line rate: above 1 it could do more.
             By its load; where no load says it, as with `waiting`, the rate that was seen. Where the card does not keep
-            up, that is the most, as far as no end of the run is in it.
+            up, that is the most, as far as no end of the run is in it. Where it keeps up with traffic below the wire's
+            rate, it is what the runs that were `tried` show.
+        tried: Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it;
+            none where the traffic has the wire's rate, or the card does not keep up.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
@@ -675,6 +695,7 @@ class LineRateRow(TypedDict):
     sent_per_packet: float
     handlers: list[HandlerFigures]
     handler_ns: float
+    growth: Growth | None
     handler_budget_ns: float
     hpus_needed: int | None
     hpus: int
@@ -682,6 +703,7 @@ class LineRateRow(TypedDict):
     verdict: Literal["yes", "barely", "no"]
     limiting_part: str
     capacity_fraction: float
+    tried: list[TriedRate]
     parts: list[CardPart]
     limited_by: str | None
     reachable_fraction: float
@@ -1465,6 +1487,27 @@ class TrafficFigures(TypedDict):
     latency_ns_p999: float
     latency_ns_max: float
     ports: NotRequired[list[PortFigures]]
+
+
+class TriedRate(TypedDict):
+    """A run with the same traffic at a higher rate.
+
+    Attributes:
+        rate_fraction: The rate, over the traffic's.
+        packets: Packets offered: the first ones of the traffic.
+        verdict: Whether the card keeps up with it; none where the run was stopped.
+        limiting_part: The part that limits then.
+        capacity_fraction: The rate that the card sustains by this run, over the traffic's.
+        stopped: Why the run was stopped, if it was: a handler that is starved by others, or a failure that the
+            traffic's own rate does not have.
+    """
+
+    rate_fraction: float
+    packets: int
+    verdict: Literal["yes", "barely", "no"] | None
+    limiting_part: str | None
+    capacity_fraction: float | None
+    stopped: str | None
 
 
 class WaitingLine(TypedDict):

@@ -1,5 +1,6 @@
 //! What packets at the line rate need of a card: the time of each part for all of them, over the time in which they come.
 
+use super::growth::GrowthRow;
 use super::load::Load;
 use super::row::Loads;
 use nicety::Duration;
@@ -11,6 +12,8 @@ pub(super) struct Demand<'l> {
     pub(super) load: &'l Load,
     /// Time that handlers held processors for so many packets, all together.
     pub(super) held: Duration,
+    /// How that has grown meanwhile: then the last packets say what the next ones need.
+    pub(super) growth: Option<GrowthRow>,
     pub(super) packets: u64,
 }
 
@@ -57,12 +60,20 @@ impl Demand<'_> {
     }
 
     fn hpus(&self) -> f64 {
-        self.held.ps() as f64 / (self.time() * self.load.hpus) as f64
+        self.held_in_the_end() / (self.time() * self.load.hpus) as f64
     }
 
     /// Handler processors that are busy at the line rate.
     pub(super) fn hpus_needed(&self) -> u64 {
-        self.held.ps().div_ceil(self.time())
+        match self.growth {
+            None => self.held.ps().div_ceil(self.time()),
+            Some(_) => (self.held_in_the_end() / self.time() as f64).ceil() as u64,
+        }
+    }
+
+    /// The time for which handlers hold processors if all packets are like the last ones.
+    fn held_in_the_end(&self) -> f64 {
+        self.held.ps() as f64 * self.growth.map_or(1.0, |growth| growth.times())
     }
 
     /// The part of the processors' load that they wait for lines of data caches.

@@ -1,5 +1,6 @@
 //! Figures of traffic, counted while it comes: their memory does not grow with packets.
 
+use super::growth::Costs;
 use super::limit::Lost;
 use super::row::{Fates, HandlerRow, KINDS, Measured, held};
 use nicety::{Duration, Time};
@@ -179,7 +180,8 @@ struct State {
     ports: Vec<Port>,
     inside: u64,
     most_inside: u64,
-    growth: Growth,
+    stays: Growth,
+    costs: Costs,
     runs: [Runs; 3],
     parked: bool,
     began: Option<Time>,
@@ -271,6 +273,7 @@ impl Meter {
         Some(Measured {
             handlers: handlers.map(|(runs, kind)| runs.row(kind)).collect(),
             held,
+            growth: state.costs.growth(),
             parked: state.parked,
             fates: state.fates(),
             packets: latency.count(),
@@ -278,7 +281,7 @@ impl Meter {
             took,
             at_work: held,
             held_up: lost.held_up,
-            lost: Some(Lost { parked: state.parked, piled_up: state.growth.goes_on(), ..lost }),
+            lost: Some(Lost { parked: state.parked, piled_up: state.stays.goes_on(), ..lost }),
             buffer_used: state.most_inside,
             places: sum(&latency) + Duration::from_ps(beside.ps() * latency.count()),
         })
@@ -388,7 +391,8 @@ impl Watch for Meter {
             port.packets.pop_front();
             port.first += 1;
         }
-        state.growth.note(stayed);
+        state.stays.note(stayed);
+        state.costs.done();
         state.inside -= 1;
         state.ended = state.ended.max(at);
     }
@@ -400,6 +404,7 @@ impl Watch for Meter {
             return;
         }
         state.runs[kind].add(run, self.clock);
+        state.costs.ran(held(run, self.clock));
         state.parked |= !run.parked.is_zero();
         let fate = match (kind, run.outcome) {
             (_, outcome) if outcome.starts_with("DROP") => Some(Fate::Dropped),

@@ -13,6 +13,8 @@
 //! size.
 
 mod demand;
+mod faster;
+mod growth;
 mod limit;
 mod load;
 mod memory;
@@ -26,6 +28,8 @@ mod shares;
 mod tested;
 mod verdict;
 
+pub use faster::TriedRow;
+pub use growth::GrowthRow;
 pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
 pub use meter::{PortRow, TrafficRow};

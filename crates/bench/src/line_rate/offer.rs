@@ -5,6 +5,7 @@
 
 use super::Row;
 use super::demand::Demand;
+use super::faster::Speed;
 use super::limit::Lost;
 use super::load::{Input, Interval, Load};
 use super::meter::{CARD, Meter, PortRow, TrafficRow, sender as sender_of};
@@ -15,8 +16,8 @@ use super::shares::{due as due_of, seed_of, shares};
 use super::tested::{OnHost, Tested};
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Cluster, ClusterConfig, Drops, Environment, Error, Failure, FlowControl, NetworkStatistics,
-    Place, Run, Topology,
+    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, NetworkStatistics, Place, Run,
+    Topology,
 };
 use nicety_fabric::{Buffering, PauseSpec};
 use nicety_nic::spin::{Offered, Target};
@@ -69,6 +70,16 @@ struct Sender {
     error: Option<TrafficError>,
 }
 
+/// What a run with traffic has shown.
+pub(super) struct Judged {
+    pub(super) row: Row,
+    pub(super) failures: Vec<Failure>,
+    /// The part of the time for which the fullest wire was taken, had nothing held its sender up.
+    pub(super) wire: f64,
+    /// How many packets each port was to offer, if not all.
+    pub(super) shares: Option<Vec<u64>>,
+}
+
 /// A run with traffic.
 struct Offering {
     /// How many packets each port was to offer, if not all.
@@ -87,15 +98,28 @@ struct Offering {
 }
 
 impl Rig<'_> {
-    /// Measures traffic, an expression for each port.
+    /// Measures traffic, an expression for each port, and tries what the card is said to sustain of it.
     pub(super) fn offer(
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
+        let judged = self.offer_at(tested, expressions, &Speed::as_given(), recorded)?;
+        let (tried, capacity) = self.try_faster(tested, expressions, &judged)?;
+        Ok((judged.row.tried(tried, capacity), judged.failures))
+    }
+
+    /// Measures traffic that comes so fast.
+    pub(super) fn offer_at(
+        &self,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        speed: &Speed,
+        recorded: Option<&dyn Fn(Recording)>,
+    ) -> Result<Judged, Error> {
         let overload = Overload::of(self.request);
-        let offering = self.run_traffic(tested, expressions, overload, recorded.is_some(), None)?;
+        let offering = self.run_traffic(tested, expressions, overload, speed, recorded.is_some(), None)?;
         for (expression, offered) in expressions.iter().zip(&offering.each) {
             let wire = offered.wire.ns() / 1e9;
             let rate = traffic_of(expression)?.rate;
@@ -105,13 +129,14 @@ impl Rig<'_> {
         }
         let lossless = match offering.dropped + dropped_on_the_way_out(&offering.run.network) {
             0 => None,
-            _ => Some(self.without_loss(tested, expressions, &offering)?),
+            _ => Some(self.without_loss(tested, expressions, speed, &offering)?),
         };
-        let Offering { each, all, dropped, at_host, to_no_station, meter, measured, load, run, .. } =
+        let Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run } =
             offering;
         let demand = lossless.as_ref().map(|of| Demand {
             load: &of.load,
             held: of.measured.held,
+            growth: of.measured.growth,
             packets: of.measured.packets,
         });
         let mut figures = TrafficRow {
@@ -165,7 +190,8 @@ impl Rig<'_> {
         if let Some(recorded) = recorded {
             recorded(run.recording);
         }
-        Ok((row, failures))
+        let wire = each.iter().map(|offered| offered.wire.ps() as f64 / offered.time.ps().max(1) as f64);
+        Ok(Judged { row, failures, wire: wire.fold(0.0, f64::max), shares })
     }
 
     /// The same packets once more, with a sender that waits, so that none is lost. What this run prints and whatever fails in it
@@ -174,12 +200,12 @@ impl Rig<'_> {
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
+        speed: &Speed,
         lossy: &Offering,
     ) -> Result<Offering, Error> {
-        let (compiled, interrupt) = (self.environment.compiled, self.environment.interrupt.clone());
-        let quiet = Environment { compiled, interrupt, ..Environment::default() };
+        let quiet = self.quiet();
         let rig = Rig { environment: &quiet, ..*self };
-        rig.run_traffic(tested, expressions, Overload::Credits, false, Some(lossy)).map_err(|error| match error {
+        rig.run_traffic(tested, expressions, Overload::Credits, speed, false, Some(lossy)).map_err(|error| match error {
             Error::HandlerTrap(text) => Error::HandlerTrap(format!(
                 "{text}\n(packets were dropped, so that all were sent once more, by a sender that waits, for the loads: the handler was stopped \
                  there, and not where packets are dropped)"
@@ -194,6 +220,7 @@ impl Rig<'_> {
         tested: &Tested<'_>,
         expressions: &[String],
         overload: Overload,
+        speed: &Speed,
         records: bool,
         earlier: Option<&Offering>,
     ) -> Result<Offering, Error> {
@@ -217,9 +244,10 @@ impl Rig<'_> {
             all_ports: (ports > 1).then_some(CARD.0),
             ..ClusterConfig::new(1 + ports as u32, self.card.clone())
         })?;
-        let shares = match earlier {
-            Some(earlier) => earlier.shares.clone(),
-            None => {
+        let shares = match (earlier, &speed.shares) {
+            (Some(earlier), _) => earlier.shares.clone(),
+            (None, Some(shares)) => Some(shares.clone()),
+            (None, None) => {
                 let generator = OnHost::of(cluster.host(sender_of(0).0), tested)?;
                 let interval = |bytes| generator.interval(bytes);
                 shares(expressions, self.request.seed, tested.sizes().1, &interval, self.environment)?
@@ -227,7 +255,7 @@ impl Rig<'_> {
         };
         let send = |(port, expression): (u32, &String)| {
             let packets = shares.as_ref().map_or(u64::MAX, |shares| shares[port as usize]);
-            self.send(&mut cluster, tested, (port, expression), packets)
+            self.send(&mut cluster, tested, (port, expression), packets, speed.times)
         };
         let senders = (0..).zip(expressions).map(send).collect::<Result<Vec<_>, _>>()?;
         // The memory lives as long as the run.
@@ -286,13 +314,14 @@ impl Rig<'_> {
         Ok(Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run })
     }
 
-    /// The sender of a port sends its traffic, so many packets at most.
+    /// The sender of a port sends its traffic, so many packets at most, and so many times as fast as it is due.
     fn send(
         &self,
         cluster: &mut Cluster,
         tested: &Tested<'_>,
         (port, expression): (u32, &str),
         packets: u64,
+        times: f64,
     ) -> Result<Rc<RefCell<Sender>>, Error> {
         let opened = traffic_of(expression)?.open(seed_of(self.request.seed, port), tested.sizes().1);
         let has_frames = tested.has_frames();
@@ -308,7 +337,7 @@ impl Rig<'_> {
                     left.borrow_mut().error = Some(error);
                     None
                 });
-                due.map(due_of)
+                due.map(|due| due_of(due, times))
             };
             let target = Target { node: CARD, pt: PT, match_bits: DATA };
             // Nobody ends it early.

@@ -54,6 +54,12 @@ impl Rig<'_> {
         }
     }
 
+    /// The environment of a further run: what it prints and sends was told of by the first one.
+    pub(super) fn quiet(&self) -> Environment<'_> {
+        let (compiled, interrupt) = (self.environment.compiled, self.environment.interrupt.clone());
+        Environment { compiled, interrupt, ..Environment::default() }
+    }
+
     /// A flag that ends this run alone, and what ends it: the flag, or an interrupt of everything.
     pub(super) fn stop(&self) -> (Arc<AtomicBool>, Interrupt) {
         let own = Arc::new(AtomicBool::new(false));

@@ -2,6 +2,8 @@
 
 use super::super::figures::nearest_rank;
 use super::demand::Demand;
+use super::faster::TriedRow;
+use super::growth::{Costs, GrowthRow};
 use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_traffic};
 use super::load::{Load, LockRow, RetryRow};
 use super::memory::{MemoryRow, memory_row};
@@ -164,6 +166,9 @@ pub struct Row {
     /// Handler processor time per packet: its payload handler, and its share of header and completion handlers,
     /// including waits for transfers and commands. Of traffic, per packet offered.
     pub handler_ns: f64,
+    /// How that has grown while the run went on, if it has, as where tables fill up: then loads of processors are those of the last quarter of
+    /// the packets.
+    pub growth: Option<GrowthRow>,
     /// Its budget: the time between two packets, times the processors.
     pub handler_budget_ns: f64,
     /// Handler processors that are busy at line rate; none if no number suffices, because another resource is
@@ -175,11 +180,16 @@ pub struct Row {
     pub sustains_line_rate: bool,
     /// `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
     pub verdict: Verdict,
-    /// The part of the card that limits: what `limited_by` has, or else the part with the highest load.
+    /// The part of the card that limits: what `limited_by` has, or else what limits in the last run that was `tried`, or the part with the
+    /// highest load.
     pub limiting_part: String,
     /// The rate that the card sustains with this part, over the line rate: above 1 it could do more. By its load; where no load says it,
     /// as with `waiting`, the rate that was seen. Where the card does not keep up, that is the most, as far as no end of the run is in it.
+    /// Where it keeps up with traffic below the wire's rate, it is what the runs that were `tried` show.
     pub capacity_fraction: f64,
+    /// Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it; none where the traffic has the
+    /// wire's rate, or the card does not keep up.
+    pub tried: Vec<TriedRow>,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is among them
     /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,
@@ -232,6 +242,8 @@ pub(super) struct Measured {
     pub(super) handlers: Vec<HandlerRow>,
     /// Time that their runs held processors, all together.
     pub(super) held: Duration,
+    /// How that has grown meanwhile.
+    pub(super) growth: Option<GrowthRow>,
     /// Whether one yielded its processor.
     pub(super) parked: bool,
     pub(super) fates: Fates,
@@ -303,6 +315,7 @@ impl Measured {
         Ok(Measured {
             handlers: handlers.map(|(runs, kind)| handler_row(kind, runs, load.clock)).collect(),
             held: runs.iter().flatten().map(|run| held(run, load.clock)).sum(),
+            growth: growth(&runs, load.clock),
             parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
             fates,
             packets: messages.measured * messages.packets_each,
@@ -324,7 +337,7 @@ impl Measured {
     /// The row of a run, with what its packets need of the card: what was seen in the run itself, or in one without loss.
     pub(super) fn row(&self, load: &Load, lossless: Option<Demand<'_>>) -> Row {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
-        let own = Demand { load, held: self.held, packets: self.packets };
+        let own = Demand { load, held: self.held, growth: self.growth, packets: self.packets };
         let demand = lossless.unwrap_or(own);
         let line_rate = 1e12 / interval.ps();
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
@@ -363,6 +376,7 @@ impl Measured {
             instructions_mean: payload.map(|row| row.instructions_mean),
             instructions_p99: payload.map(|row| row.instructions_p99),
             handler_ns: demand.handler_ps() / 1000.0,
+            growth: demand.growth,
             handler_budget_ns: interval.ps() * hpus as f64 / 1000.0,
             hpus_needed: (reachable >= 1.0).then(|| demand.hpus_needed()),
             hpus,
@@ -435,6 +449,16 @@ fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
 /// one ends. One that begins on an idle processor waits for an edge first, which is nobody's time.
 pub(super) fn held(run: &HandlerRun, clock: Frequency) -> Duration {
     clock.cycles(run.cycles)
+}
+
+/// How the time of packets has grown, by their payload handlers; of messages without any, nothing is told.
+fn growth([_, payloads, _]: &[Vec<&HandlerRun>; 3], clock: Frequency) -> Option<GrowthRow> {
+    let mut costs = Costs::default();
+    for run in payloads {
+        costs.ran(held(run, clock));
+        costs.done();
+    }
+    costs.growth()
 }
 
 fn handler_row(handler: &'static str, runs: &[&HandlerRun], clock: Frequency) -> HandlerRow {

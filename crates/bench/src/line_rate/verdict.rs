@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// From which load on a card that keeps up does so barely: packets that come in bursts, or a value of the spec a tenth
 /// off, are then enough for it not to.
-const BARELY: f64 = 0.9;
+pub(super) const BARELY: f64 = 0.9;
 
 /// Whether a card sustains the line rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]

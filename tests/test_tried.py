@@ -1,0 +1,174 @@
+"""What a card is said to sustain of traffic below the wire's rate is tried, and the same at whichever rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nicety
+from nicety.bench.line_rate import line_rate_text
+from nicety.shared.types import LineRateOptions, LineRateReport, LineRateRow
+
+TICKET = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    uint32_t *words = state;
+    const uint32_t own = __atomic_fetch_add(&words[0], 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&words[1], __ATOMIC_ACQUIRE) != own) ;
+    volatile uint32_t *counts = &words[4];
+    for (int i = 0; i < 6; i++) counts[i]++;
+    __atomic_store_n(&words[1], own + 1, __ATOMIC_RELEASE);
+    return FRAME_DROP;
+}
+"""
+EXCHANGE = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    uint32_t *words = state;
+    while (__atomic_exchange_n(&words[0], 1, __ATOMIC_ACQUIRE)) ;
+    volatile uint32_t *counts = &words[4];
+    for (int i = 0; i < 6; i++) counts[i]++;
+    __atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
+    return FRAME_DROP;
+}
+"""
+SHARED = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    uint32_t *words = state;
+    const uint32_t own = frame_load32(frame->data + 26) * 2654435761u >> 28;
+    for (int i = 0; i < 8; i++) words[8 * own + i] += frame->length;
+    return FRAME_DROP;
+}
+"""
+GROWS = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    const uint32_t number = __atomic_fetch_add((uint32_t *)state, 1, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < number / 32; i++) __asm__ volatile("nop");
+    return FRAME_DROP;
+}
+"""
+WORK = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    for (int i = 0; i < 100; i++) __asm__ volatile("nop");
+    return FRAME_DROP;
+}
+"""
+CACHES = [
+    "memory.cache.size=4KiB",
+    "memory.cache.load=1",
+    "memory.cache.store=1",
+    "memory.cache.invalidate=10",
+    "memory.cache.transfer=20",
+    "memory.l1.cached=true",
+]
+
+
+def check(folder: Path, source: str, traffic: str, sets: list[str] | None = None, **more: Any) -> LineRateReport:
+    file = folder / "mine.c"
+    file.write_text(source)
+    expression = f"udp src=10.0.0.0/8 flows=1k size=60 {traffic}"
+    options: LineRateOptions = {"nics": "spin-100g", "traffic": expression, "overrides": sets or [], **more}
+    return nicety.check_line_rate(file, **options)
+
+
+def sustained(row: LineRateRow) -> float:
+    """In packets a second."""
+    return row["capacity_fraction"] * row["line_rate_packets_per_s"]
+
+
+@pytest.mark.parametrize(
+    ("source", "part", "sets"),
+    [(TICKET, "lock", []), (SHARED, "cache misses", CACHES), (WORK, "handler processors", [])],
+    ids=["lock", "caches", "processors"],
+)
+def test_a_card_sustains_the_same_whichever_rate_is_asked(
+    tmp_path: Path, source: str, part: str, sets: list[str]
+) -> None:
+    (full,) = check(tmp_path, source, "packets=10k", sets)["rows"]
+    assert (full["verdict"], full["limiting_part"], full["tried"]) == ("no", part, [])
+    for rate in ("1Mpps", "6Mpps arrivals=poisson", "15Mpps arrivals=burst:4"):
+        (row,) = check(tmp_path, source, f"rate={rate} packets=10k", sets)["rows"]
+        assert (row["verdict"], row["limiting_part"], row["limited_by"]) == ("yes", part, None)
+        assert sustained(row) == pytest.approx(sustained(full), rel=0.05)
+        *_, last = row["tried"]
+        # Over the traffic's rate, and not beyond the wire's: 84 bytes at 100 Gb/s.
+        assert row["capacity_fraction"] < last["rate_fraction"] < 1.001 * 148.81e6 / row["line_rate_packets_per_s"]
+        assert (last["verdict"], last["capacity_fraction"]) == ("no", row["capacity_fraction"])
+
+
+def test_what_overloads_are_tried_as_they_are(tmp_path: Path) -> None:
+    found = []
+    for how in ({}, {"lossy": True}, {"pfc": True}):
+        (row,) = check(tmp_path, TICKET, "rate=13Mpps arrivals=poisson packets=10k", **how)["rows"]
+        assert row["traffic"]["dropped_by_overload"] == 0
+        found.append(row["capacity_fraction"])
+    assert found == pytest.approx([found[0]] * 3, rel=0.03)
+
+
+def test_a_run_that_is_stopped_bounds_what_is_sustained(tmp_path: Path) -> None:
+    report = check(tmp_path, EXCHANGE, "rate=15Mpps arrivals=poisson packets=20k")
+    (row,) = report["rows"]
+    stopped = [run for run in row["tried"] if run["stopped"] is not None]
+    assert stopped
+    least = min(run["rate_fraction"] for run in stopped)
+    assert 1 < row["capacity_fraction"] < least
+    words = " ".join(line_rate_text(report).replace("\n#", "").split())
+    assert f"At {least:.2f} x a run was stopped: rule 'any': frame handler stopped: still running at its limit" in words
+    # Without its time, and once.
+    assert words.count("a run was stopped") == 1
+    assert " ms node " not in words
+
+
+def test_nothing_is_tried_at_the_rate_of_the_wire_and_where_a_card_does_not_keep_up(tmp_path: Path) -> None:
+    for traffic in ("packets=1k", "rate=100Mpps packets=2k"):
+        (row,) = check(tmp_path, TICKET, traffic)["rows"]
+        assert (row["verdict"], row["tried"]) == ("no", [])
+    (row,) = check(tmp_path, WORK, "rate=71.4Gbps packets=1k")["rows"]
+    assert 0.99 < row["line_rate_packets_per_s"] / 148.81e6 < 1.01
+    assert row["tried"] == []
+
+
+def test_a_card_that_keeps_up_with_the_wire_is_tried_there(tmp_path: Path) -> None:
+    """What it could do beyond that is by loads at the wire's rate, and not at the traffic's."""
+    (row,) = check(tmp_path, TICKET, "rate=1Mpps packets=2k", ["link.gap=1190ps/B"])["rows"]
+    (run,) = row["tried"]
+    assert (run["verdict"], run["rate_fraction"]) == ("yes", pytest.approx(10, rel=0.01))
+    assert row["capacity_fraction"] == run["capacity_fraction"] > 11
+
+
+def test_first_packets_stand_for_long_traffic_unless_they_come_at_another_rate(tmp_path: Path) -> None:
+    (row,) = check(tmp_path, WORK, "rate=20Mpps packets=120k")["rows"]
+    assert [run["packets"] for run in row["tried"]] == [100_000]
+    assert sustained(row) == pytest.approx(16e9 / row["handler_ns"], rel=0.01)
+
+
+def test_a_handler_that_takes_longer_and_longer_is_judged_by_its_end(tmp_path: Path) -> None:
+    loads = []
+    for rate in (5, 12):
+        report = check(tmp_path, GROWS, f"rate={rate}Mpps arrivals=poisson packets=10k")
+        (row,) = report["rows"]
+        growth = row["growth"]
+        assert growth is not None
+        # 312 turns of a loop in the end, of 5 cycles each: 7/8 of that in the last quarter, 1/8 in the first.
+        assert growth["last_ns"] - growth["first_ns"] == pytest.approx(0.75 * 312 * 5, rel=0.2)
+        assert growth["mean_ns"] == pytest.approx(row["handler_ns"], rel=0.02)
+        loads.append(row["loads"]["hpus"] / rate)
+        assert row["loads"]["hpus"] == pytest.approx(growth["last_ns"] * rate / 16e3, rel=0.02)
+        assert row["capacity_fraction"] == pytest.approx(1 / row["loads"]["hpus"], rel=0.05)
+        assert "handlers take longer and longer" in line_rate_text(report)
+    assert loads[0] == pytest.approx(loads[1], rel=0.02)
+    (row,) = check(tmp_path, WORK, "rate=12Mpps arrivals=poisson packets=10k")["rows"]
+    assert row["growth"] is None
+
+
+def test_many_times_a_rate_has_no_digits(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "mine.c"
+    file.write_text(WORK)
+    command = ["bench", "handlers", file, "--nic", "spin-100g", "--traffic", "udp size=60 rate=1kpps packets=50"]
+    table = tmp_path / "rows.csv"
+    done = nicety(*command, "--csv", table)
+    assert done.status == 0, done.stderr
+    assert "sustains more than 1000 x the traffic's rate" in " ".join(done.stdout.replace("\n#", "").split())
+    head, values = (line.split(",") for line in table.read_text().splitlines())
+    assert float(values[head.index("tried_rate_fraction")]) > 1000
