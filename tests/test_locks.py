@@ -253,9 +253,76 @@ def test_a_volatile_word_that_handlers_poll_is_seen_when_it_is_stored(tmp_path: 
         *hh = NULL; *ph = packet; *th = NULL; *memory = NULL;
     }}
     """)
-    by_store, by_atomic = (
+    by_store, *others = (
         nicety.check_line_rate(source, nics=["pspin"], packet_sizes=[128], defines=[f"GIVE_BACK={by}"])["rows"][0]
-        for by in ("lock[1] = mine + 1", "amo_add(lock + 1, 1)")
+        for by in ("lock[1] = mine + 1", "amo_add(lock + 1, 1)", "amo_swap(lock + 1, mine + 1)")
     )
-    assert (by_store["verdict"], by_store["limited_by"]) == ("no", "lock")
-    assert by_store["packets_per_s"] == pytest.approx(by_atomic["packets_per_s"], rel=0.05)
+    for row in (by_store, *others):
+        assert (row["verdict"], row["limited_by"]) == ("no", "lock")
+        assert row["packets_per_s"] == pytest.approx(by_store["packets_per_s"], rel=0.05)
+        assert row["locks"][0]["held_ns"] == pytest.approx(by_store["locks"][0]["held_ns"], rel=0.1)
+
+
+# Compare and swap of what was loaded, and a load linked with a store conditional: 21 cycles of work in between.
+TRIED = {
+    "compare": """
+    uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED), next;
+    do { next = work(seen); } while (!__atomic_compare_exchange_n(word, &seen, next, 0, __ATOMIC_RELAXED, 0)); /* try */
+    """,
+    "linked": """
+    uint32_t seen, failed;
+    do {
+        __asm__ volatile("lr.w %0, (%1)" : "=r"(seen) : "r"(word) : "memory");
+        seen = work(seen);
+        __asm__ volatile("sc.w %0, %1, (%2)" : "=&r"(failed) : "r"(seen), "r"(word) : "memory"); /* try */
+    } while (failed);
+    """,
+}
+
+
+@pytest.mark.parametrize("how", TRIED)
+@pytest.mark.parametrize("nic", ["spin-100g", "pspin"])
+def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic: str, how: str) -> None:
+    """One change after another succeeds, from its load on: what others do meanwhile is in vain."""
+    source = tmp_path / "tried.c"
+    work = """static inline uint32_t work(uint32_t value) {
+        for (int i = 0; i < 20; i++) __asm__ volatile("nop");
+        return value + 1;
+    }
+    """
+    if nic == "pspin":
+        source.write_text(f"""#include <handler.h>
+        {work}
+        __handler__ void packet(handler_args_t *args) {{
+            uint32_t *word = args->task->handler_mem;
+            {TRIED[how]}
+        }}
+        void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {{
+            *hh = NULL; *ph = packet; *th = NULL; *memory = NULL;
+        }}
+        """)
+    else:
+        source.write_text(f"""#include <frame.h>
+        {work}
+        __handler int frame_handler(const frame_t *frame, void *state) {{
+            uint32_t *word = state;
+            {TRIED[how]}
+            return FRAME_DROP;
+        }}
+        """)
+    udp = "udp src=10.0.0.0/8 size=60"
+    report = nicety.check_line_rate(source, nics=nic, traffic=f"{udp} packets=5000")
+    (full,) = report["rows"]
+    assert (full["verdict"], full["limited_by"], full["locks"]) == ("no", "contended word", [])
+    load, retries = full["loads"]["contended_word"], full["retries"]
+    assert retries is not None
+    assert retries["load"] == load
+    # It is busy all the time, and each change takes the 20 cycles at least.
+    assert 0.9 < load * full["line_rate_fraction"] < 1.01
+    assert retries["changing_ns"] > 20
+    text = " ".join(line_rate_text(report).replace("\n#", "").split())
+    assert f"each packet has loaded byte 0 of the state for {retries['changing_ns']:.3f} ns until it changes it" in text
+    assert "processors would keep up" not in text
+    (few,) = nicety.check_line_rate(source, nics=nic, traffic=f"{udp} packets=5000 rate=1Mpps arrivals=poisson")["rows"]
+    assert (few["verdict"], few["limiting_part"]) == ("yes", "contended word")
+    assert few["capacity_fraction"] * 1e6 == pytest.approx(full["packets_per_s"], rel=0.1)

@@ -375,6 +375,11 @@ impl Image {
         self.is_code(pc) && self.word_at(pc) & 0xf800_707f == 0x0000_202f
     }
 
+    /// Whether the instruction at `pc` is an atomic exchange, `amoswap.w`.
+    pub fn swaps_at(&self, pc: u32) -> bool {
+        self.is_code(pc) && self.word_at(pc) & 0xf800_707f == 0x0800_202f
+    }
+
     /// The instruction word at `pc`; zero where there is no whole one.
     pub(crate) fn word_at(&self, pc: u32) -> u32 {
         let code = self.code.iter().find(|c| c.slot(pc).is_some());

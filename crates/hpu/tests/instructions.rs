@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use nicety_hpu::asm::*;
-use nicety_hpu::{Context, Core, Exit, Extension, Isa};
+use nicety_hpu::{Context, Core, Exit, Extension, Image, Isa};
 
 const MIN: u32 = 0x8000_0000;
 const MAX: u32 = 0x7fff_ffff;
@@ -339,4 +339,16 @@ fn compressed_code_runs() {
     assert_eq!(machine.finish(), Exit::Return(2 * (100 + 1 + 2 + 3 + 4)));
     assert_eq!(machine.context.instret(), 3 + 4 * 3 + 1 + 2 + 3);
     assert_eq!(machine.context.sp(), STACK_TOP);
+}
+
+#[test]
+fn atomic_additions_and_exchanges_are_told_from_others() {
+    // amoadd.w, amoswap.w and amoxor.w a0, a1, (a2); sc.w a0, a1, (a2); add a0, a1, a2.
+    let words = [0x00b6_252f, 0x08b6_252f, 0x20b6_252f, 0x18b6_252f, 0x00c5_8533];
+    let image = Image::from_words(CODE, &words, &Core::default());
+    let of = |what: fn(&Image, u32) -> bool| -> Vec<bool> {
+        (0..words.len() as u32 + 1).map(|at| what(&image, CODE + 4 * at)).collect()
+    };
+    assert_eq!(of(Image::adds_at), [true, false, false, false, false, false]);
+    assert_eq!(of(Image::swaps_at), [false, true, false, false, false, false]);
 }

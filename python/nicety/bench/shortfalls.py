@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicety.bench.verdicts import named, offered
-from nicety.shared.types import LineRateRow, Lock, MemoryLevel
+from nicety.shared.types import LineRateRow, Lock, MemoryLevel, Retries
 from nicety.show.columns import fixed
 
 
@@ -27,6 +27,8 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "lock":
         lock = row["locks"][0]
         why = f"{comes} at that rate {_held(lock)}. {_at_most(row)}"
+    elif limit == "contended word":
+        why = f"{comes} at that rate {_changing(row['retries'])}. {_at_most(row)}"
     elif limit == "cache misses":
         waited = sum(cache["waited_cycles"] for cache in row["memory"]["caches"])
         why = (
@@ -128,6 +130,8 @@ def _enough(row: LineRateRow) -> str:
         why = ""
         if row["locks"] and row["loads"]["lock"] > 1:
             why = f" ({_held(row['locks'][0])})"
+        elif row["loads"]["contended_word"] > 1:
+            why = f" ({_changing(row['retries'])})"
         elif row["loads"]["memory_bank"] > 1:
             why = f" ({_occupied(_busiest(row))})"
         return f"{few}, and no number would keep up{why}. {_at_most(row)}"
@@ -143,6 +147,17 @@ def _held(lock: Lock) -> str:
     return (
         f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){over}"
         f"{times}, and others wait for it at {lock['waited_at']}"
+    )
+
+
+def _changing(word: Retries | None) -> str:
+    if word is None:
+        return "handlers try to change a word that others have changed first"
+    over = f", behind {fixed(word['handed_over_ns'])} ns in which nobody has" if word["handed_over_ns"] else ""
+    return (
+        f"each packet has loaded {word['word']} for {fixed(word['changing_ns'])} ns until it changes it{over}, "
+        f"{fixed(word['load'], 2)} times as long as there is: meanwhile nobody else succeeds, and those that try come "
+        f"back {fixed(word['per_packet'], 1)} times a packet, at {word['retried_at']}"
     )
 
 

@@ -42,15 +42,13 @@ def _headroom(row: LineRateRow) -> str:
     parts = row["parts"]
     most = [part for part in parts if part["part"] == row["limiting_part"]]
     others = [part for part in parts if part not in most]
-    if most and (row["limited_by"] is None or most[0] == parts[0]):
+    load = row["limiting_part"]
+    if most and load == "cache misses":
+        # They are a part of the processors' load, and no headroom beside it.
+        waits = f"{fixed(100 * most[0]['load'], 1)}% of the time"
+        load = f"{load} of {most[0]['name']}, for which the processors wait {waits}"
+    elif most:
         load = f"{_called(most[0])}, at {fixed(100 * most[0]['load'], 1)}%"
-    else:
-        load, others = row["limiting_part"], parts
-        for misses in [part for part in others if part["part"] == load == "cache misses"]:
-            # They are a part of the processors' load, and no headroom beside it.
-            waits = f"{fixed(100 * misses['load'], 1)}% of the time"
-            load = f"{load} of {misses['name']}, for which the processors wait {waits}"
-            others = [part for part in others if part != misses]
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
     text = (
         f"{row['verdict']}: {limits} {load}; the card sustains {_times(row)} the {offered([row])}'s rate{_by_run(row)}."

@@ -58,8 +58,8 @@ class CardPart(TypedDict):
     Attributes:
         part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet
             writer`, `cluster DMA`, `packet sender`, `packets in flight` (the places of packets in clusters), `packet
-            slots`, `lock`, `memory bank`, `cache misses` (the part of the processors' time that they wait for lines),
-            `host` or `packet buffer`.
+            slots`, `lock`, `contended word` (one that handlers try to change until nobody was faster), `memory bank`,
+            `cache misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
         name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank,
             the level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of
             the host.
@@ -657,10 +657,10 @@ class LineRateRow(TypedDict):
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
             card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`,
-            `packet slots`, `lock` (a word that one handler at a time holds), `memory bank`, `host` (the part of it that
-            takes frames), or `cache misses` where handler processors would keep up without their waits for lines. If
-            none is overloaded, `packet buffer` where the sender waits for credits, or `waiting` where handlers wait for
-            one another.
+            `packet slots`, `lock` (a word that one handler at a time holds), `contended word` (one that handlers try to
+            change until nobody was faster), `memory bank`, `host` (the part of it that takes frames), or `cache misses`
+            where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer`
+            where the sender waits for credits, or `waiting` where handlers wait for one another.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.
@@ -737,6 +737,8 @@ class Loads(TypedDict):
         bus_to_host: The host bus, towards host memory.
         lock: The word of memory that handlers hold longest one at a time, a lock, with its hand-over from one to the
             next.
+        contended_word: The word that handlers load and change if nobody was faster, and to which they came back most
+            often: from the load to the change, and to the next load.
         memory_bank: The busiest bank of a level of memory that processors share; 0 where the card has no such level.
         send_engine: The send engine of a card of Portals messages: it begins a message a gap behind the one before, or
             when that has left.
@@ -759,6 +761,7 @@ class Loads(TypedDict):
     bus_to_card: float
     bus_to_host: float
     lock: float
+    contended_word: float
     memory_bank: float
     send_engine: float | None
     packet_writer: float | None
@@ -1105,11 +1108,18 @@ class Retries(TypedDict):
         word: The word, such as `byte 8 of the state`.
         retried_at: The source line that comes back to it.
         per_packet: How often a packet does, over the whole run. At a higher rate it may be far more often.
+        changing_ns: Where handlers load the word, and change it if nobody was faster: the time of a packet from the
+            load to the change, in which nobody else succeeds.
+        handed_over_ns: Time per packet in which nobody has loaded it for the next change, while a handler tries.
+        load: Both over the time between two packets at line rate.
     """
 
     word: str
     retried_at: str
     per_packet: float
+    changing_ns: float
+    handed_over_ns: float
+    load: float
 
 
 class Row(TypedDict):

@@ -35,6 +35,7 @@ impl Demand<'_> {
             packet_slots: load.packet_slots().map(|(_, held)| load.share(held.needed)),
             host: load.host.as_ref().map(|(_, load)| *load),
             lock: load.locks().map(|word| load.lock(word)).fold(0.0, f64::max),
+            contended_word: load.contended(),
             memory_bank: load.levels.iter().map(|level| load.bank(level)).fold(0.0, f64::max),
         }
     }
@@ -86,12 +87,14 @@ impl Demand<'_> {
         let (load, loads) = (self.load, self.loads());
         // More processors may hand a lock over sooner.
         let held = load.locks().map(|word| load.share(word.held)).fold(0.0, f64::max);
+        let changing = load.retried.as_ref().map_or(0.0, |word| load.share(word.changing));
         let others = [
             loads.matching,
             loads.link,
             loads.bus_to_card,
             loads.bus_to_host,
             held,
+            changing,
             loads.memory_bank,
             loads.send_engine.unwrap_or_default(),
             loads.packet_writer.unwrap_or_default(),

@@ -76,11 +76,17 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         ("cluster DMA", loads.cluster_dma.unwrap_or_default()),
         ("packet sender", loads.packet_sender.unwrap_or_default()),
         ("lock", loads.lock),
+        ("contended word", loads.contended_word),
         ("memory bank", loads.memory_bank),
     ];
     // Of those with equal loads the first one: a link that is full has its engine busy.
-    let (name, most) = others.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
-    let busy = handled.of(name).unwrap_or(most) * fraction;
+    let most_loaded = others.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
+    let busy_of = |(name, load): (&str, f64)| handled.of(name).unwrap_or(load) * fraction;
+    // A bank is busy with accesses that try for a word again and again, which more of the bank would not make succeed.
+    let words = [("lock", loads.lock), ("contended word", loads.contended_word)];
+    let tried = words.into_iter().find(|word| word.1 > 1.0 && busy_of(*word) >= NEARLY);
+    let (name, most) = tried.filter(|_| most_loaded.0 == "memory bank").unwrap_or(most_loaded);
+    let busy = busy_of((name, most));
     match most > 1.0 && busy >= CLOSE {
         true => Some(name),
         false if loads.hpus > 1.0 && hpus_busy => Some(processors),
@@ -154,6 +160,10 @@ mod tests {
         assert_eq!(of(&idle, false, true, 0.9999), Some("packet buffer"));
         let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
         assert_eq!(of(&lock, true, true, 0.2), Some("lock"));
+        // A bank that is busy with those that try for a word.
+        let polled = Loads { memory_bank: 5.2, contended_word: 4.9, ..idle };
+        assert_eq!(of(&polled, true, true, 0.2), Some("contended word"));
+        assert_eq!(of(&Loads { contended_word: 3.0, ..polled }, true, true, 0.2), Some("memory bank"));
         let bank = Loads { memory_bank: 3.0, hpus: 4.0, ..idle };
         assert_eq!(of(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
         // More processors would process more, though not everything.

@@ -48,6 +48,13 @@ pub struct RetryRow {
     pub retried_at: String,
     /// How often a packet does, over the whole run. At a higher rate it may be far more often.
     pub per_packet: f64,
+    /// Where handlers load the word, and change it if nobody was faster: the time of a packet from the load to the change, in which nobody
+    /// else succeeds.
+    pub changing_ns: f64,
+    /// Time per packet in which nobody has loaded it for the next change, while a handler tries.
+    pub handed_over_ns: f64,
+    /// Both over the time between two packets at line rate.
+    pub load: f64,
 }
 
 /// The packets that come to a card.
@@ -210,12 +217,24 @@ impl Load {
             let left = Duration::from_ps(all.saturating_sub(word.held.ps()));
             word.handed_over = word.handed_over.min(left);
         }
+        if let Some(word) = &mut self.retried {
+            let left = Duration::from_ps(all.saturating_sub(word.changing.ps()));
+            word.handed_over = word.handed_over.min(left);
+        }
     }
 
     /// The word to which handlers came back most often.
     pub(super) fn retry_row(&self) -> Option<RetryRow> {
-        let RetriedWord { word, retried_at, retries } = self.retried.clone()?;
-        Some(RetryRow { word, retried_at, per_packet: retries as f64 / self.packets() as f64 })
+        let RetriedWord { word, retried_at, retries, changing, handed_over } = self.retried.clone()?;
+        let packets = self.packets() as f64;
+        Some(RetryRow {
+            word,
+            retried_at,
+            per_packet: retries as f64 / packets,
+            changing_ns: changing.ps() as f64 / packets / 1000.0,
+            handed_over_ns: handed_over.ps() as f64 / packets / 1000.0,
+            load: self.contended(),
+        })
     }
 
     /// The words that handlers held longest, locks first.
@@ -244,6 +263,11 @@ impl Load {
     /// The load of a lock: while it is handed over, it is nobody else's.
     pub(super) fn lock(&self, word: &HeldWord) -> f64 {
         self.share(word.held + word.handed_over)
+    }
+
+    /// The load of the word that handlers change if nobody was faster, and come back to.
+    pub(super) fn contended(&self) -> f64 {
+        self.retried.as_ref().map_or(0.0, |word| self.share(word.changing + word.handed_over))
     }
 
     /// The load of the busiest bank of a level.

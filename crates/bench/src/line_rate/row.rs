@@ -92,6 +92,9 @@ pub struct Loads {
     pub bus_to_host: f64,
     /// The word of memory that handlers hold longest one at a time, a lock, with its hand-over from one to the next.
     pub lock: f64,
+    /// The word that handlers load and change if nobody was faster, and to which they came back most often: from the load to the change, and to
+    /// the next load.
+    pub contended_word: f64,
     /// The busiest bank of a level of memory that processors share; 0 where the card has no such level.
     pub memory_bank: f64,
     /// The send engine of a card of Portals messages: it begins a message a gap behind the one before, or when that has left.
@@ -122,6 +125,7 @@ impl Loads {
             "bus to card" => self.bus_to_card,
             "bus to host" => self.bus_to_host,
             "lock" => self.lock,
+            "contended word" => self.contended_word,
             "memory bank" => self.memory_bank,
             "send engine" => return self.send_engine,
             "packet writer" => return self.packet_writer,
@@ -195,6 +199,7 @@ pub struct Row {
     pub parts: Vec<PartRow>,
     /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to
     /// host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`, `packet slots`, `lock` (a word that one handler at a time holds),
+    /// `contended word` (one that handlers try to change until nobody was faster),
     /// `memory bank`, `host` (the part of it that takes frames), or `cache misses`
     /// where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer` where
     /// the sender waits for credits, or `waiting` where handlers wait for one another.

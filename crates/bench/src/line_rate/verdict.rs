@@ -28,8 +28,8 @@ pub enum Verdict {
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
     /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`,
-    /// `packet sender`, `packets in flight` (the places of packets in clusters), `packet slots`, `lock`, `memory bank`, `cache
-    /// misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
+    /// `packet sender`, `packets in flight` (the places of packets in clusters), `packet slots`, `lock`, `contended word`
+    /// (one that handlers try to change until nobody was faster), `memory bank`, `cache misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
     pub part: &'static str,
     /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, the
     /// level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of the host.
@@ -84,6 +84,14 @@ pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<Par
     let longest = row.locks.iter().filter(|lock| lock.waits > 0).max_by(|a, b| a.load.total_cmp(&b.load));
     parts.extend(longest.map(|lock| {
         PartRow::new("lock", Some(format!("{}, acquired at {}", lock.word, lock.taken_at)), lock.load)
+    }));
+    let contended = row.retries.as_ref().filter(|word| word.load > 0.0);
+    parts.extend(contended.map(|word| {
+        PartRow::new(
+            "contended word",
+            Some(format!("{}, changed at {}", word.word, word.retried_at)),
+            word.load,
+        )
     }));
     let busiest = row.memory.levels.iter().max_by(|a, b| a.load.total_cmp(&b.load));
     parts.extend(busiest.map(|level| PartRow::new("memory bank", Some(level.busiest.clone()), level.load)));

@@ -1,9 +1,12 @@
 //! Whether one handler at a time holds a word, and for how long: a lock, or the turn of a ticket.
 //!
 //! A handler *acquires* a word by an atomic operation that changes it and could have failed to, and *releases* it by its next change.
-//! Where it only loads the word before, as one that waits for its turn, it has it from its last load until its store or its addition. A
-//! further store of its own, before anybody else changes the word, belongs to what it held. Any other change, as of counters, of words
-//! that are tried again and again, or of several locks in a word, says that no handler holds the word.
+//! Where it only loads the word before, as one that waits for its turn, it has it from its first load of this value until it changes it. A
+//! further store of its own, before anybody else changes the word, belongs to what it held. Any other change, as of counters or of
+//! several locks in a word, says that no handler holds the word.
+//!
+//! A word that handlers load, and change if nobody was faster, is none that they hold. Yet from the load to the change no other change
+//! succeeds, so that these times add up likewise.
 
 use nicety_hpu::{Image, OrderPoint};
 use nicety_types::{Duration, Time};
@@ -18,7 +21,9 @@ pub(in crate::spin) enum Act {
     Store,
     /// An atomic addition, which cannot fail.
     Add,
-    /// Another atomic operation.
+    /// An atomic exchange.
+    Swap,
+    /// Another atomic operation, such as a store conditional.
     Take,
 }
 
@@ -27,6 +32,7 @@ impl Act {
     pub(in crate::spin) fn of(point: &OrderPoint, image: &Image, pc: u32) -> Act {
         match *point {
             OrderPoint::Atomic { write: true, .. } if image.adds_at(pc) => Act::Add,
+            OrderPoint::Atomic { write: true, .. } if image.swaps_at(pc) => Act::Swap,
             OrderPoint::Atomic { write: true, .. } => Act::Take,
             OrderPoint::Memory { write: true, .. } => Act::Store,
             OrderPoint::Atomic { .. } | OrderPoint::Memory { .. } | OrderPoint::Fence => Act::Load,
@@ -59,16 +65,43 @@ pub(in crate::spin) struct Exclusive {
     holder: Option<Holder>,
     /// The last change: whose, and when.
     last: Option<(u64, Time)>,
-    /// Loads since then: the last one of each handler.
+    /// Loads since then: the first one of each handler.
     loaded: BTreeMap<u64, (Time, u32)>,
     /// Atomic operations that should have changed it, and did not.
     failed: u64,
     /// A change was neither an acquisition nor a release.
     otherwise: bool,
+    times: Times,
+    /// If each change is by one that has loaded the word before: a turn that is passed on, also by an exchange, or a value that is tried. A
+    /// change was not by such a one, or it was no turn that is passed on.
+    not_loaded: bool,
+    not_passed_on: bool,
+    from_loads: Times,
+}
+
+/// For how long a word was held.
+#[derive(Debug, Default)]
+struct Times {
     held: Duration,
     handed_over: Duration,
     /// How often it was acquired and released by these places.
     places: BTreeMap<(u32, u32), u64>,
+}
+
+impl Times {
+    fn releases(&mut self, (since, acquired): (Time, u32), now: Time, released: u32) {
+        self.held += now.since(since);
+        if self.places.len() < PAIRS || self.places.contains_key(&(acquired, released)) {
+            *self.places.entry((acquired, released)).or_default() += 1;
+        }
+    }
+
+    /// A handler has the word from now on, of those that have waited since then, and the last change was before.
+    fn hands_over(&mut self, last: Option<(u64, Time)>, now: Time, waited_since: Option<Time>) {
+        if let (Some((_, free)), Some(waited)) = (last, waited_since) {
+            self.handed_over += now.saturating_since(free.max(waited));
+        }
+    }
 }
 
 /// Most pairs of places that are told apart, and handlers of which it is known when they loaded the word last: those that began first are
@@ -95,63 +128,76 @@ impl Exclusive {
         if !changed {
             match act {
                 Act::Load => {
-                    self.loaded.insert(run, (now, pc));
+                    self.loaded.entry(run).or_insert((now, pc));
                     if self.loaded.len() > LOADERS {
                         self.loaded.pop_first();
                     }
                 }
                 Act::Store => {}
-                Act::Add | Act::Take => self.failed += 1,
+                Act::Add | Act::Swap | Act::Take => self.failed += 1,
             }
             return;
         }
         let own = self.holder.filter(|holder| holder.run == run);
         let loaded = self.loaded.get(&run).copied();
+        match loaded {
+            Some((since, at)) => {
+                self.from_loads.hands_over(self.last, since, waited_since);
+                self.from_loads.releases((since, at), now, pc);
+            }
+            None => self.not_loaded |= self.last.is_some(),
+        }
         match (act, own, self.holder) {
             (Act::Load, ..) => {}
-            (Act::Store | Act::Take, Some(own), _) => self.releases((own.since, own.pc), now, pc),
+            (Act::Store | Act::Swap | Act::Take, Some(own), _) => {
+                self.times.releases((own.since, own.pc), now, pc)
+            }
             // An addition by who has it, and a change by who has not.
             (Act::Add, Some(_), _) | (_, None, Some(_)) => self.otherwise = true,
-            (Act::Take, None, None) => self.hands_over(now, waited_since),
+            (Act::Swap | Act::Take, None, None) => self.times.hands_over(self.last, now, waited_since),
             (Act::Store | Act::Add, None, None) => match (loaded, self.last) {
                 (Some((since, at)), _) => {
-                    self.hands_over(since, waited_since);
-                    self.releases((since, at), now, pc);
+                    self.times.hands_over(self.last, since, waited_since);
+                    self.times.releases((since, at), now, pc);
                 }
                 (None, Some((last, since))) if last == run && act == Act::Store => {
-                    self.held += now.since(since)
+                    self.times.held += now.since(since)
                 }
                 // It may become known by its first release.
                 (None, None) => {}
                 _ => self.otherwise = true,
             },
         }
-        let acquires = act == Act::Take && own.is_none();
+        let acquires = matches!(act, Act::Swap | Act::Take) && own.is_none();
+        self.not_passed_on |= act == Act::Take;
         self.holder = acquires.then_some(Holder { run, since: now, pc });
         self.last = Some((run, now));
         self.loaded.clear();
     }
 
-    fn releases(&mut self, (since, acquired): (Time, u32), now: Time, released: u32) {
-        self.held += now.since(since);
-        if self.places.len() < PAIRS || self.places.contains_key(&(acquired, released)) {
-            *self.places.entry((acquired, released)).or_default() += 1;
-        }
-    }
-
-    /// A handler has the word from now on.
-    fn hands_over(&mut self, now: Time, waited_since: Option<Time>) {
-        if let (Some((_, free)), Some(waited)) = (self.last, waited_since) {
-            self.handed_over += now.saturating_since(free.max(waited));
-        }
-    }
-
     /// For how long it was held; none if it was used otherwise.
     pub(in crate::spin) fn held(&self) -> Option<Held> {
-        let ((acquired_at, released_at), _) = self.places.iter().max_by_key(|(_, times)| **times)?;
-        let Exclusive { held, handed_over, failed, .. } = *self;
-        let found = Held { held, handed_over, acquired_at: *acquired_at, released_at: *released_at, failed };
-        (!self.otherwise).then_some(found)
+        let times = match (self.otherwise, self.not_loaded || self.not_passed_on || self.failed > 0) {
+            (false, _) => &self.times,
+            (true, false) => &self.from_loads,
+            (true, true) => return None,
+        };
+        let ((acquired_at, released_at), _) = times.places.iter().max_by_key(|(_, times)| **times)?;
+        let Times { held, handed_over, .. } = *times;
+        Some(Held {
+            held,
+            handed_over,
+            acquired_at: *acquired_at,
+            released_at: *released_at,
+            failed: self.failed,
+        })
+    }
+
+    /// Of a word that is changed if nobody was faster: from the loads that changes go by until these, and for how long nobody had loaded it for
+    /// the next change while a handler waited; none if it was used otherwise.
+    pub(in crate::spin) fn tried(&self) -> Option<(Duration, Duration)> {
+        let Times { held, handed_over, .. } = self.from_loads;
+        (!self.not_loaded && !held.is_zero()).then_some((held, handed_over))
     }
 }
 
@@ -226,6 +272,55 @@ mod tests {
             word.see(Access { run, pc: TAKE, now: Time::from_ps(run), act: Act::Load, changed: false }, None);
         }
         assert_eq!(word.loaded.len(), LOADERS);
+    }
+
+    #[test]
+    fn a_turn_may_be_passed_on_by_an_exchange() {
+        let turns = [
+            (100, 1, TAKE, Act::Load, false),
+            (105, 2, TAKE, Act::Load, false),
+            (150, 1, GIVE, Act::Swap, true),
+            (155, 2, TAKE, Act::Load, false),
+            // A load of the value that it stores has no other one.
+            (170, 2, 21, Act::Load, false),
+            (190, 2, GIVE, Act::Swap, true),
+        ];
+        assert_eq!(held(&turns, Some((2, 105))), Some((50 + 35, 5, (TAKE, GIVE))));
+        // By one that has not looked, and where a change has failed: no turns.
+        let stranger = [(200, 3, GIVE, Act::Swap, true)];
+        assert_eq!(held(&[&turns[..], &stranger].concat(), None), None);
+        let failed = [(191, 3, GIVE, Act::Swap, false)];
+        assert_eq!(held(&[&turns[..], &failed].concat(), None), None);
+        // A store conditional may have failed: that is a value which is tried.
+        let conditional = turns.map(|(ps, run, pc, act, changed)| match act {
+            Act::Swap => (ps, run, pc, Act::Take, changed),
+            _ => (ps, run, pc, act, changed),
+        });
+        assert_eq!(held(&conditional, None), None);
+    }
+
+    #[test]
+    fn a_value_that_is_tried_keeps_others_from_theirs() {
+        let mut word = Exclusive::default();
+        assert_eq!(word.tried(), None);
+        // Two load it; the first one changes it, by a load linked of what it has loaded and a store conditional. The other one fails, and
+        // goes by what it finds.
+        for (ps, run, act, changed) in [
+            (100, 1, Act::Load, false),
+            (102, 2, Act::Load, false),
+            (120, 1, Act::Load, false),
+            (121, 1, Act::Take, true),
+            (124, 2, Act::Load, false),
+            (140, 2, Act::Load, false),
+            (141, 2, Act::Take, true),
+        ] {
+            let since = (run == 2).then(|| Time::from_ps(102));
+            word.see(Access { run, pc: TAKE, now: Time::from_ps(ps), act, changed }, since);
+        }
+        assert_eq!(word.tried(), Some((Duration::from_ps(21 + 17), Duration::from_ps(3))));
+        // A counter is changed by who has not looked.
+        word.see(Access { run: 3, pc: GIVE, now: Time::from_ps(150), act: Act::Add, changed: true }, None);
+        assert_eq!(word.tried(), None);
     }
 
     #[test]

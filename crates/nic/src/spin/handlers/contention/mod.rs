@@ -58,6 +58,11 @@ pub struct RetriedWord {
     pub retried_at: String,
     /// How often it does.
     pub retries: u64,
+    /// Total time from the loads that changes of the word went by until these, in which no other change succeeds; zero where not every
+    /// change is by one that has loaded it.
+    pub changing: Duration,
+    /// Total time for which nobody had loaded it for the next change while a handler tried.
+    pub handed_over: Duration,
 }
 
 /// A handler whose last access left the word unchanged: it failed to take it, or only loaded it.
@@ -233,7 +238,10 @@ impl State {
         if self.held().is_some() {
             return None;
         }
+        let (changing, handed_over) = self.exclusive.tried().unwrap_or_default();
         Some(RetriedWord {
+            changing,
+            handed_over,
             word: self.name.clone(),
             retried_at: self.lines.get(most).cloned()?,
             // One that loads and then changes the word comes back to both places.
@@ -332,7 +340,7 @@ mod tests {
             rig.at(100 * n + 30, 2 * n + 1, TAKE, true);
         }
         assert_eq!(rig.held(), None);
-        let RetriedWord { word, retried_at, retries } = rig.contention.retried().unwrap();
+        let RetriedWord { word, retried_at, retries, .. } = rig.contention.retried().unwrap();
         assert_eq!((&*word, &*retried_at, retries), ("a word", "pc 0x00000300", 5));
         let rig = Rig::new();
         rig.at(10, 1, TAKE, true);
