@@ -61,6 +61,8 @@ def _headroom(row: LineRateRow) -> str:
     return f"{text} Nothing to do: {', '.join(idle)}." if idle else text
 
 
+# Below this part of a rate not all of it comes through: runs have ends.
+_ALL = 0.99
 # From this multiple of a rate on, no more digits of it are told.
 _MANY = 1000.0
 
@@ -80,7 +82,7 @@ def _tried(row: LineRateRow) -> Iterator[str]:
     stopped = [run for run in row["tried"] if run["stopped"] is not None]
     for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
         yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
-    if row["tried"] and row["capacity_fraction"] < 1:
+    if row["tried"] and row["capacity_fraction"] < _ALL:
         yield (
             "It kept up here, but once packets wait it gets no more through than that, and does not recover: a burst, "
             "or a longer run, is enough."
