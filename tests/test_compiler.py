@@ -565,3 +565,24 @@ def test_a_program_may_bring_its_own_function_of_the_library(tmp_path: Path) -> 
     )
     report, _ = run(compile_handlers([source]).elf)
     assert report["exit_code"] == 43
+
+
+def test_headers_of_another_interface_are_told(tmp_path: Path) -> None:
+    source = tmp_path / "mine.c"
+    source.write_text("#include <handler.h>\n")
+    with pytest.raises(CompileError, match=r'handler\.h is for cards with \[hpu\] interface = "pspin"'):
+        compile_handlers([source])
+    source.write_text('#include "frame.h"\n#include <nowhere.h>\n')
+    with pytest.raises(CompileError, match=r'found, frame\.h is for cards without \[hpu\] interface = "pspin"'):
+        compile_handlers([source], interface="pspin")
+    source.write_text("#include <nowhere.h>\n")
+    with pytest.raises(CompileError, match=r"messages are above$"):
+        compile_handlers([source])
+
+
+def test_atomic_operations_without_instructions_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "mine.c"
+    source.write_text("int count(int *n) { return __atomic_fetch_add(n, 1, __ATOMIC_RELAXED); }\n")
+    with pytest.raises(CompileError, match=r"mine\.c: has atomic operations \(__atomic_fetch_add_4\).*such as rv32ia"):
+        compile_handlers([source], isa="rv32i")
+    compile_handlers([source], isa="rv32ia")

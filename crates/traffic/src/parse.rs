@@ -141,6 +141,9 @@ impl<'t> Items<'t> {
                 false if key.contains(".pcap") || key.contains(".cap") => {
                     self.wrong(at, format!("a file is written as capture={key}"))
                 }
+                false if key == "paced" || key == "poisson" || key.starts_with("burst:") => {
+                    self.wrong(at, format!("how packets arrive is written as arrivals={key}"))
+                }
                 false => self.wrong(
                     at,
                     format!("there is no {key}; words are {}, and keys {}", WORDS.join(", "), keys()),
@@ -204,8 +207,9 @@ impl<'t> Items<'t> {
     fn template(&self) -> Result<Template, TrafficError> {
         for key in ["loop", "cut"] {
             if let Some(item) = self.find(key) {
+                let why = if key == "cut" { "have all their bytes" } else { "never end" };
                 let message = format!(
-                    "{key} is for captures, and made frames never end; write capture=FILE, or leave it out"
+                    "{key} is for captures, and made frames {why}; write capture=FILE, or leave it out"
                 );
                 return self.wrong(item.at.clone(), message);
             }
@@ -422,8 +426,19 @@ impl<'t> Items<'t> {
             _ => {}
         }
         let of = |unit: &str| {
-            value.strip_suffix(unit).and_then(scaled).filter(|rate| (1..=1 << 50).contains(rate))
+            value.strip_suffix(unit).and_then(scaled).filter(|rate| (1..=MOST_RATE).contains(rate))
         };
+        let number = ["bps", "b/s", "pps"].iter().find_map(|unit| value.strip_suffix(unit));
+        if let Some(number) =
+            number.filter(|number| number.parse::<f64>().is_ok() || scaled(number).is_some())
+            && of("bps").or_else(|| of("b/s")).or_else(|| of("pps")).is_none()
+        {
+            let message = match number.contains(['e', 'E']) {
+                true => "write the number with k, M, G or T, as in 5Mpps".to_owned(),
+                false => format!("a rate is a whole number from 1 to {MOST_RATE} a second, as 5Mpps is"),
+            };
+            return self.wrong(at, message);
+        }
         match (of("bps").or_else(|| of("b/s")), of("pps")) {
             (Some(bits), None) => Ok(Rate::BitsPerSecond(bits)),
             (None, Some(packets)) => Ok(Rate::PacketsPerSecond(packets)),
@@ -538,6 +553,9 @@ fn scaled(text: &str) -> Option<u64> {
     in_units(text, &UNITS).or_else(|| in_units(text, &[("", 1)]))
 }
 
+/// The highest rate, in bits or frames a second.
+const MOST_RATE: u64 = 1 << 50;
+
 /// Times in picoseconds.
 const TIMES: [(&str, u64); 5] =
     [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
@@ -617,6 +635,15 @@ mod tests {
         for (text, marked, words) in [
             ("udp dprt=53", "dprt", "there is no key dprt"),
             ("upd", "upd", "words are udp, tcp"),
+            ("udp poisson", "poisson", "written as arrivals=poisson"),
+            ("udp rate=1Mpps burst:4", "burst:4", "written as arrivals=burst:4"),
+            ("udp cut=pad", "cut=pad", "made frames have all their bytes"),
+            ("udp loop", "loop", "made frames never end"),
+            ("udp rate=0pps", "0pps", "from 1 to 1125899906842624 a second"),
+            ("udp rate=-5Mbps", "-5Mbps", "a rate is wire"),
+            ("udp rate=2000Tbps", "2000Tbps", "from 1 to 1125899906842624 a second"),
+            ("udp rate=1e6pps", "1e6pps", "write the number with k, M, G or T"),
+            ("udp rate=fastpps", "fastpps", "a rate is wire"),
             ("udp dport", "dport", "write dport=53"),
             ("udp dport=", "dport=", "write dport=53"),
             ("udp dport=53 dport=54", "dport=54", "twice"),

@@ -245,7 +245,10 @@ impl Captured {
 fn copy(packet: &Packet<'_>, cut: Cut, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
     let Packet { link, bytes, length, .. } = *packet;
     if link != ETHERNET {
-        return Err(format!("has link type {link}, and frames of Ethernet, link type 1, are sent"));
+        return Err(format!(
+            "has link type {link}, and frames of Ethernet, link type 1, are sent; record it on an interface of Ethernet, as with tcpdump -i eth0 \
+             and not -i any"
+        ));
     }
     let length = length.max(bytes.len() as u64);
     if length > largest {

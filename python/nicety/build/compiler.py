@@ -182,7 +182,21 @@ class _Build:
     def _compile(self, source: Path, unit: Path, arguments: Sequence[str]) -> None:
         status = self.toolchain.start([*arguments, "-c", str(source), "-o", str(unit)])
         if status != 0:
-            raise CompileError(f"{source}: does not compile; the compiler's messages are above")
+            raise CompileError(f"{source}: does not compile; the compiler's messages are above{self._other(source)}")
+
+    def _other(self, source: Path) -> str:
+        """In words, that a source includes a header of the other interface: no compiler says whose it is."""
+        include = self.library / "include"
+        headers = {"nicety": include, "pspin": include / "pspin"}
+        included = re.findall(r'#\s*include\s*[<"]([\w.]+)[>"]', source.read_text(errors="replace"))
+        missing = [name for name in included if not (headers[self.interface] / name).exists()]
+        if self.interface == "nicety":
+            found = [name for name in missing if (headers["pspin"] / name).exists()]
+            whose = 'cards with [hpu] interface = "pspin", as the card pspin'
+        else:
+            found = [name for name in missing if (headers["nicety"] / name).exists()]
+            whose = 'cards without [hpu] interface = "pspin", which this one has'
+        return f". Of headers that were not found, {', '.join(found)} is for {whose}" if found else ""
 
     def _link(self, sources: Sequence[Path], objects: Sequence[Path], program: Path) -> None:
         symbols = [_symbols(unit, source) for unit, source in zip(objects, sources, strict=True)]
@@ -216,6 +230,13 @@ class _Build:
                 arguments.append(str(unit))
                 provided |= symbols_of_unit.defined
                 needed |= symbols_of_unit.undefined
+        atomics = sorted(name for name in needed - provided if name.startswith("__atomic_"))
+        if atomics and "a" not in isa_extensions(self.isa):
+            names = ", ".join(map(str, sources))
+            raise CompileError(
+                f"{names}: has atomic operations ({', '.join(atomics)}), and the card's processors have none"
+                f" (hpu.isa = {self.isa}); give it an instruction set with A, such as rv32ia"
+            )
         if heap := sorted((needed - provided) & _HEAP):
             names = ", ".join(map(str, sources))
             raise CompileError(
