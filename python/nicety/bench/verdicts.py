@@ -74,7 +74,10 @@ def _times(row: LineRateRow) -> str:
 
 def _by_run(row: LineRateRow) -> str:
     ran = [run for run in row["tried"] if run["stopped"] is None]
-    return f", by a run at {fixed(ran[-1]['rate_fraction'], 2)} x" if ran else ""
+    if not ran:
+        return ""
+    wire = ", on a wire that is faster" if ran[-1]["beyond_wire"] else ""
+    return f", by a run at {fixed(ran[-1]['rate_fraction'], 2)} x{wire}"
 
 
 def _tried(row: LineRateRow) -> Iterator[str]:

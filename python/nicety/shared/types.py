@@ -651,8 +651,9 @@ class LineRateRow(TypedDict):
             By its load; where no load says it, as with `waiting`, the rate that was seen. Where the card does not keep
             up, that is the most, as far as no end of the run is in it. Where it keeps up with traffic below the wire's
             rate, it is what the runs that were `tried` show.
-        tried: Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it;
-            none where the traffic has the wire's rate, or the card does not keep up.
+        tried: Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it, and
+            beyond that where handlers wait for locks, words or lines; none otherwise where the traffic has the wire's
+            rate, or where the card does not keep up.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
@@ -1504,6 +1505,7 @@ class TriedRate(TypedDict):
 
     Attributes:
         rate_fraction: The rate, over the traffic's.
+        beyond_wire: Whether that is more than the wire takes: then it was a wire that is as much faster.
         packets: Packets offered: the first ones of the traffic.
         verdict: Whether the card keeps up with it; none where the run was stopped.
         limiting_part: The part that limits then.
@@ -1513,6 +1515,7 @@ class TriedRate(TypedDict):
     """
 
     rate_fraction: float
+    beyond_wire: bool
     packets: int
     verdict: Literal["yes", "barely", "no"] | None
     limiting_part: str | None

@@ -2,21 +2,29 @@
 //!
 //! Loads at a rate do not say all of a higher one. Handlers that wait for a lock keep its word busy and hold it for longer, lines move
 //! between the caches of more processors, a host takes more frames with each interrupt. So the rate that loads give is offered, as far as
-//! the wire takes it, and what is seen there counts.
+//! the wire takes it, and what is seen there counts. Where handlers wait for one another or for lines, a wire is made that takes it: what
+//! does not come through there does not leave the card either once it waits.
 
 use super::offer::Judged;
 use super::rig::Rig;
 use super::row::Row;
 use super::tested::Tested;
 use super::verdict::{BARELY, Verdict};
+use nicety::cards::Card;
 use nicety::{Error, Failure};
+use nicety_nic::ethernet::EthernetSpec;
+use nicety_nic::{CardSpec, SpinSpec};
+use nicety_types::{Duration, Gap};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Most runs to try.
 const MOST: usize = 5;
 /// How far beyond the rate that loads give is tried: the part that limits has too much to do then, and is told by that.
 const BEYOND: f64 = 1.05;
+/// From how much more than that on the part that limits is looked for once more, nearer.
+const FAR: f64 = 1.25;
 /// Least room below the wire's rate for anything to be tried.
 const LEAST: f64 = 1.01;
 /// Packets of traffic that are tried, at most; of longer traffic they stand for it, if they come at its mean rate.
@@ -45,6 +53,8 @@ impl Speed {
 pub struct TriedRow {
     /// The rate, over the traffic's.
     pub rate_fraction: f64,
+    /// Whether that is more than the wire takes: then it was a wire that is as much faster.
+    pub beyond_wire: bool,
     /// Packets offered: the first ones of the traffic.
     pub packets: u64,
     /// Whether the card keeps up with it; none where the run was stopped.
@@ -58,58 +68,143 @@ pub struct TriedRow {
 }
 
 impl Rig<'_> {
-    /// Tries what a card is said to sustain with which the card keeps up. Also gives the rate that it sustains then, over the traffic's;
-    /// none where nothing was tried.
+    /// Tries what a card is said to sustain of traffic with which it keeps up. Also gives the rate that it sustains then, over the
+    /// traffic's, and the part that limits; nothing where nothing was tried.
     pub(super) fn try_faster(
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
         first: &Judged,
-    ) -> Result<(Vec<TriedRow>, Option<f64>), Error> {
-        let row = &first.row;
-        let wire = 1.0 / first.wire.max(f64::MIN_POSITIVE);
-        let mut next = (BEYOND * row.capacity_fraction).min(wire);
-        if row.verdict == Verdict::No || next < LEAST {
-            return Ok((Vec::new(), None));
-        }
-        let offered = row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered);
+    ) -> Result<Tries, Error> {
+        let offered = first.row.traffic.as_ref().map_or(first.row.packets, |traffic| traffic.offered);
         let shares = shares(first.shares.as_deref(), offered);
+        let wire = 1.0 / first.wire.max(f64::MIN_POSITIVE);
         let quiet = self.quiet();
-        let rig = Rig { environment: &quiet, ..*self };
-        let mut tried = Vec::new();
-        // The highest rate at which it ran, and what it sustains by that run; and the lowest one at which it was stopped.
-        let (mut ran, mut capacity, mut stopped) = (1.0, None, f64::INFINITY);
-        while tried.len() < MOST && next >= LEAST * ran {
-            let speed = Speed { times: next, shares: Some(shares.clone()) };
-            let of = match rig.offer_at(tested, expressions, &speed, None) {
+        self.try_rates(&first.row, &first.failures, wire, |times| {
+            let speed = Speed { times, shares: Some(shares.clone()) };
+            let card = with_wire(self.card, times / wire)?;
+            let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
+            rig.offer_at(tested, expressions, &speed, None).map(|judged| (judged.row, judged.failures))
+        })
+    }
+
+    /// The same of equal packets, which have the wire's rate.
+    pub(super) fn try_equal(&self, first: &Row, failures: &[Failure]) -> Result<Tries, Error> {
+        let quiet = self.quiet();
+        self.try_rates(first, failures, 1.0, |times| {
+            let card = with_wire(self.card, times)?;
+            let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
+            rig.send_equal(rig.card.spec.of::<SpinSpec>()?, None)
+        })
+    }
+
+    /// Tries rates, by what runs at so many times the rate of the first one show. The wire takes so many times that rate.
+    fn try_rates(
+        &self,
+        row: &Row,
+        failures: &[Failure],
+        wire: f64,
+        run: impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
+    ) -> Result<Tries, Error> {
+        // A faster wire does not help the card's own.
+        let own = [row.loads.link, row.loads.send_engine.unwrap_or_default()].into_iter().fold(0.0, f64::max);
+        let own = 1.0 / own.max(f64::MIN_POSITIVE);
+        let most = if row.has_more_to_do { own } else { wire };
+        let mut next = (BEYOND * row.capacity_fraction).min(most);
+        let mut tries = Tries::default();
+        if row.verdict == Verdict::No || row.capacity_fraction >= own {
+            return Ok(tries);
+        }
+        // The highest rate at which it ran, and the lowest one at which it was stopped; and whether it had too much to do.
+        let (mut ran, mut stopped, mut overloaded) = (1.0, f64::INFINITY, false);
+        while tries.rows.len() < MOST && next >= LEAST * ran {
+            match run(next).and_then(|(row, found)| without_new(row, found, failures)) {
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
-                other => other.and_then(|judged| judged.without_new(&first.failures)),
-            };
-            match of {
                 Ok(faster) => {
-                    if (faster.packet_interval_ns * next / row.packet_interval_ns - 1.0).abs() > SAME {
-                        return Ok((Vec::new(), None));
+                    let times = row.packet_interval_ns / faster.packet_interval_ns;
+                    if (times / next - 1.0).abs() > SAME {
+                        return Ok(Tries::default());
                     }
-                    let sustains = next * faster.capacity_fraction;
-                    tried.push(TriedRow::of(next, &faster, sustains));
+                    if overloaded && faster.verdict != Verdict::No {
+                        // Packets that do not wait yet come through a little faster than those that do.
+                        break;
+                    }
+                    let sustains = times * faster.capacity_fraction;
+                    tries.rows.push(TriedRow::of(next, next > wire, &faster, sustains));
                     let is_known = faster.verdict == Verdict::No || faster.capacity_fraction < BEYOND;
                     // Of what it would sustain beyond that nothing is known where a run was stopped.
-                    let most = if is_known || stopped.is_infinite() { sustains } else { next };
-                    (ran, capacity) = (next, Some(most));
+                    let most_known = if is_known || stopped.is_infinite() { sustains } else { next };
+                    tries.capacity = Some(most_known.min(own));
+                    tries.part = Some(if most_known < own { faster.limiting_part } else { own_part(row) });
+                    let near = BEYOND * sustains;
+                    if faster.verdict == Verdict::No
+                        && !overloaded
+                        && next > FAR * near
+                        && near >= LEAST * ran
+                    {
+                        // With far too much to do other parts may have too much as well.
+                        (next, overloaded) = (near, true);
+                        continue;
+                    }
+                    ran = next;
                     if is_known {
                         break;
                     }
-                    next = (BEYOND * sustains).min(wire).min((next * stopped).sqrt());
+                    next = near.min(most).min((next * stopped).sqrt());
                 }
                 Err(error) => {
-                    tried.push(TriedRow::stopped(next, shares.iter().sum(), &error));
-                    (stopped, capacity) = (next, capacity.or(Some(ran)));
+                    tries.rows.push(TriedRow::stopped(next, next > wire, row, &error));
+                    tries.capacity = tries.capacity.or(Some(ran));
+                    stopped = next;
                     next = (ran * next).sqrt();
                 }
             }
         }
-        Ok((tried, capacity))
+        Ok(tries)
     }
+}
+
+/// What was tried.
+#[derive(Default)]
+pub(super) struct Tries {
+    rows: Vec<TriedRow>,
+    /// The rate that the card sustains, over that of the first run, and what limits then.
+    capacity: Option<f64>,
+    part: Option<String>,
+}
+
+/// The part that sends, of a card whose own wire has most to do.
+fn own_part(row: &Row) -> String {
+    match row.loads.send_engine {
+        Some(engine) if engine > row.loads.link => "send engine".to_owned(),
+        _ => "link".to_owned(),
+    }
+}
+
+/// The card with a wire that is so many times as fast, if it is faster.
+fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> {
+    if times <= 1.0 {
+        return Ok(None);
+    }
+    let faster = |gap: Gap| {
+        // Of a mebibyte, in picoseconds.
+        let all = gap.cover(1 << 20).ps() as f64 / times;
+        Gap::new((all.round() as u64).max(1), 1 << 20)
+    };
+    let spec: Arc<dyn CardSpec> = match card.spec.of::<EthernetSpec>() {
+        Ok(spec) => {
+            let mut spec = spec.clone();
+            spec.node.link.gap = faster(spec.node.link.gap);
+            Arc::new(spec)
+        }
+        Err(_) => {
+            let mut spec = card.spec.of::<SpinSpec>()?.clone();
+            spec.link.gap = faster(spec.link.gap);
+            spec.send_gap = Duration::from_ps((spec.send_gap.ps() as f64 / times).round() as u64);
+            Arc::new(spec)
+        }
+    };
+    Ok(Some(Card { spec, ..card.clone() }))
 }
 
 /// How many packets each port offers of traffic with so many.
@@ -121,22 +216,21 @@ fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
     of_ports.unwrap_or(&[offered]).iter().map(|packets| some(*packets)).collect()
 }
 
-impl Judged {
-    /// Its row, unless something failed in it that did not before.
-    fn without_new(self, before: &[Failure]) -> Result<Row, Error> {
-        let known = |failure: &Failure| before.iter().any(|other| other.kind == failure.kind);
-        match self.failures.iter().find(|failure| !known(failure)) {
-            Some(failure) => Err(Error::Program(failure.text.clone())),
-            None => Ok(self.row),
-        }
+/// The row of a run, unless something failed in it that did not before.
+fn without_new(row: Row, found: Vec<Failure>, before: &[Failure]) -> Result<Row, Error> {
+    let is_known = |failure: &Failure| before.iter().any(|other| other.kind == failure.kind);
+    match found.into_iter().find(|failure| !is_known(failure)) {
+        Some(failure) => Err(Error::Program(failure.text)),
+        None => Ok(row),
     }
 }
 
 impl TriedRow {
-    fn of(rate_fraction: f64, row: &Row, capacity: f64) -> TriedRow {
+    fn of(rate_fraction: f64, beyond_wire: bool, row: &Row, capacity: f64) -> TriedRow {
         TriedRow {
             rate_fraction,
-            packets: row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered),
+            beyond_wire,
+            packets: packets(row),
             verdict: Some(row.verdict),
             limiting_part: Some(row.limiting_part.clone()),
             capacity_fraction: Some(capacity),
@@ -144,17 +238,18 @@ impl TriedRow {
         }
     }
 
-    fn stopped(rate_fraction: f64, packets: u64, error: &Error) -> TriedRow {
+    fn stopped(rate_fraction: f64, beyond_wire: bool, first: &Row, error: &Error) -> TriedRow {
         // Without when and where, which are this run's.
         let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        let what = match first.starts_with('[') {
-            true => first.split_once("] ").map_or(first, |(_, what)| what),
-            false => first,
+        let line = text.lines().next().unwrap_or_default();
+        let what = match line.starts_with('[') {
+            true => line.split_once("] ").map_or(line, |(_, what)| what),
+            false => line,
         };
         TriedRow {
             rate_fraction,
-            packets,
+            beyond_wire,
+            packets: packets(first).min(PACKETS),
             verdict: None,
             limiting_part: None,
             capacity_fraction: None,
@@ -163,16 +258,21 @@ impl TriedRow {
     }
 }
 
+/// Packets offered.
+fn packets(row: &Row) -> u64 {
+    row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered)
+}
+
 impl Row {
     /// The row with what was tried: what the card sustains, and the part that limits then. Where that is less than loads say, it keeps up
     /// barely.
-    pub(super) fn tried(self, tried: Vec<TriedRow>, capacity: Option<f64>) -> Row {
+    pub(super) fn tried(self, tries: Tries) -> Row {
+        let Tries { rows: tried, capacity, part } = tries;
         let Some(capacity) = capacity else { return Row { tried, ..self } };
-        let last = tried.iter().rev().find_map(|run| run.limiting_part.clone());
         let barely = self.verdict == Verdict::Barely || capacity * BARELY < 1.0;
         Row {
             verdict: if barely { Verdict::Barely } else { Verdict::Yes },
-            limiting_part: last.unwrap_or(self.limiting_part),
+            limiting_part: part.unwrap_or(self.limiting_part),
             capacity_fraction: capacity,
             tried,
             ..self

@@ -124,6 +124,8 @@ pub(super) struct Load {
     pub(super) words: Vec<HeldWord>,
     /// That to which they came back most often, of those that are no lock.
     pub(super) retried: Option<RetriedWord>,
+    /// Whether handlers take words that others may have to wait for.
+    pub(super) takes_words: bool,
     /// Whether the program has a payload handler.
     pub(super) payload_handler: bool,
     /// Pieces of memory in no level.
@@ -162,6 +164,7 @@ impl Load {
             sent: card.sent(),
             words: processors.held_words(),
             retried: processors.retried_word(),
+            takes_words: processors.takes_words(),
             payload_handler: handlers.has_payload_handler(),
             ideal: hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
             ideal_cycles: if hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },

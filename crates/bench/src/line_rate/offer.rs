@@ -106,8 +106,8 @@ impl Rig<'_> {
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
         let judged = self.offer_at(tested, expressions, &Speed::as_given(), recorded)?;
-        let (tried, capacity) = self.try_faster(tested, expressions, &judged)?;
-        Ok((judged.row.tried(tried, capacity), judged.failures))
+        let tries = self.try_faster(tested, expressions, &judged)?;
+        Ok((judged.row.tried(tries), judged.failures))
     }
 
     /// Measures traffic that comes so fast.

@@ -40,7 +40,11 @@ pub(super) struct Rig<'r> {
 impl Rig<'_> {
     pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
         match (&self.request.traffic[..], Tested::of(self.card)?) {
-            ([], Tested::Messages(spec)) => self.send_equal(spec, recorded),
+            ([], Tested::Messages(spec)) => {
+                let (row, failures) = self.send_equal(spec, recorded)?;
+                let tries = self.try_equal(&row, &failures)?;
+                Ok((row.tried(tries), failures))
+            }
             ([], tested) => {
                 let frames = self.request.messages.unwrap_or(FRAMES);
                 let expression = format!(
@@ -69,7 +73,7 @@ impl Rig<'_> {
     }
 
     /// Measures equal packets.
-    fn send_equal(
+    pub(super) fn send_equal(
         &self,
         spec: &SpinSpec,
         recorded: Option<&dyn Fn(Recording)>,

@@ -191,8 +191,8 @@ pub struct Row {
     /// as with `waiting`, the rate that was seen. Where the card does not keep up, that is the most, as far as no end of the run is in it.
     /// Where it keeps up with traffic below the wire's rate, it is what the runs that were `tried` show.
     pub capacity_fraction: f64,
-    /// Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it; none where the traffic has the
-    /// wire's rate, or the card does not keep up.
+    /// Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it, and beyond that where handlers wait for
+    /// locks, words or lines; none otherwise where the traffic has the wire's rate, or where the card does not keep up.
     pub tried: Vec<TriedRow>,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is among them
     /// where no other part is overloaded, and no handler yields its processor.
@@ -228,6 +228,9 @@ pub struct Row {
     pub locks: Vec<LockRow>,
     /// The word that is no lock and to which handlers came back most often, if they came back to any.
     pub retries: Option<RetryRow>,
+    /// Whether handlers may wait for one another, or for lines of caches, the more the faster packets come.
+    #[serde(skip)]
+    pub(super) has_more_to_do: bool,
     /// The memory of handlers: what of it is shared, and who waits there.
     pub memory: MemoryRow,
     /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
@@ -400,6 +403,7 @@ impl Measured {
             handlers,
             locks: demand.load.lock_rows(),
             retries: demand.load.retry_row(),
+            has_more_to_do: has_more_to_do(demand.load),
             memory: memory_row(demand.load),
             refused_commands: load.refused_commands.clone(),
             ..Row::default()
@@ -435,6 +439,12 @@ impl Measured {
             ..row
         }
     }
+}
+
+/// Whether they may: locks, also those that nobody waited for, words that are taken, and data caches.
+fn has_more_to_do(load: &Load) -> bool {
+    let lines = load.caches.iter().any(|cache| cache.counters.hits + cache.counters.misses > 0);
+    load.takes_words || !load.words.is_empty() || lines
 }
 
 /// The most stays that overlap; one that ends as another begins does not overlap it.

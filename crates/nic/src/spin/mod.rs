@@ -209,6 +209,11 @@ impl Processors {
         self.contention.retried()
     }
 
+    /// Whether handlers take words of memory by atomic operations other than additions, so that others may have to wait or to try again.
+    pub fn takes_words(&self) -> bool {
+        self.contention.takes()
+    }
+
     /// Lines that the instruction caches were filled with.
     pub fn code_lines_filled(&self) -> u64 {
         self.levels.fills()

@@ -14,7 +14,7 @@ use crate::spin::handlers::refusals::place;
 use exclusive::{Access, Act, Exclusive, Held};
 use nicety_hpu::Image;
 use nicety_types::{Duration, Time};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 /// Most words watched, handlers that may wait, and places distinguished at a word.
@@ -112,6 +112,8 @@ pub(in crate::spin) struct Contention {
     words: RefCell<BTreeMap<Word, State>>,
     /// By handler, its last access that left a word unchanged.
     attempts: RefCell<BTreeMap<u64, Attempt>>,
+    /// An atomic operation could have failed, or exchanged a word.
+    takes: Cell<bool>,
 }
 
 impl Contention {
@@ -120,6 +122,7 @@ impl Contention {
         if self.attempts.borrow().get(&seen.run).is_some_and(|attempt| attempt.word != seen.word) {
             self.goes_on(seen.run);
         }
+        self.takes.set(self.takes.get() || matches!(seen.act, Act::Swap | Act::Take));
         let mut words = self.words.borrow_mut();
         if words.len() >= WORDS && !words.contains_key(&seen.word) {
             return;
@@ -191,6 +194,11 @@ impl Contention {
         let mut found: Vec<HeldWord> = words.values().filter_map(State::held).collect();
         found.sort_by_key(|word| std::cmp::Reverse(word.held + word.handed_over));
         found
+    }
+
+    /// Whether handlers take words, so that others may have to wait or to try again.
+    pub(in crate::spin) fn takes(&self) -> bool {
+        self.takes.get()
     }
 
     /// Of the words that are no lock, the one to which handlers came back most often.
