@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -50,9 +51,7 @@ def _headroom(row: LineRateRow) -> str:
     elif most:
         load = f"{_called(most[0])}, at {fixed(100 * most[0]['load'], 1)}%"
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
-    text = (
-        f"{row['verdict']}: {limits} {load}; the card sustains {_times(row)} the {offered([row])}'s rate{_by_run(row)}."
-    )
+    text = f"{row['verdict']}: {limits} {load}; the card sustains {_times(row['capacity_fraction'])} the {offered([row])}'s rate{_by_run(row)}."
     text += "".join(f" {words}" for words in _tried(row))
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if part["load"] > 0]
     idle = [part["part"] for part in others if not part["load"] > 0]
@@ -65,11 +64,15 @@ def _headroom(row: LineRateRow) -> str:
 _ALL = 0.99
 # From this multiple of a rate on, no more digits of it are told.
 _MANY = 1000.0
+_LITTLE = 0.1
 
 
-def _times(row: LineRateRow) -> str:
-    rate = row["capacity_fraction"]
-    return f"more than {fixed(_MANY, 0)} x" if rate > _MANY else f"{fixed(rate, 2)} x"
+def _times(rate: float) -> str:
+    if rate > _MANY:
+        return f"more than {fixed(_MANY, 0)} x"
+    # Two digits of little, too.
+    digits = 2 if rate >= _LITTLE or rate <= 0 else 1 - math.floor(math.log10(rate))
+    return f"{fixed(rate, digits)} x"
 
 
 def _by_run(row: LineRateRow) -> str:
@@ -112,8 +115,7 @@ def sensitive(rows: Sequence[LineRateRow]) -> list[list[str]]:
 def _moved(moved: MovedValue | None) -> str:
     if moved is None:
         return "-"
-    rate = fixed(moved["capacity_fraction"], 2)
-    return f"{moved['value']}: {moved['verdict']}, {rate} x, {moved['limiting_part']}"
+    return f"{moved['value']}: {moved['verdict']}, {_times(moved['capacity_fraction'])}, {moved['limiting_part']}"
 
 
 def rests(rows: Sequence[LineRateRow]) -> list[str]:

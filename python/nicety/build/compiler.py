@@ -230,19 +230,7 @@ class _Build:
                 arguments.append(str(unit))
                 provided |= symbols_of_unit.defined
                 needed |= symbols_of_unit.undefined
-        atomics = sorted(name for name in needed - provided if name.startswith("__atomic_"))
-        if atomics and "a" not in isa_extensions(self.isa):
-            names = ", ".join(map(str, sources))
-            raise CompileError(
-                f"{names}: has atomic operations ({', '.join(atomics)}), and the card's processors have none"
-                f" (hpu.isa = {self.isa}); give it an instruction set with A, such as rv32ia"
-            )
-        if heap := sorted((needed - provided) & _HEAP):
-            names = ", ".join(map(str, sources))
-            raise CompileError(
-                f"{names}: calls {', '.join(heap)}, and programs of cards have no heap; use an array of the largest"
-                f" size, or define {heap[0]} over one"
-            )
+        self._refuse(sources, needed - provided)
         if needed - provided:
             header = (self.library / "runtime" / "include" / "math.h").read_text()
             mathematics = (needed - provided) & set(re.findall(r"(\w+)\(", header))
@@ -250,6 +238,21 @@ class _Build:
         if self.toolchain.start([*arguments, "-o", str(program)]) != 0:
             names = ", ".join(map(str, sources))
             raise CompileError(f"{names}: does not link; the linker's messages are above")
+
+    def _refuse(self, sources: Sequence[Path], missing: frozenset[str]) -> None:
+        """Refuse what no card has: atomic operations without instructions for them, and a heap."""
+        names = ", ".join(map(str, sources))
+        atomics = sorted(name for name in missing if name.startswith("__atomic_"))
+        if atomics and "a" not in isa_extensions(self.isa):
+            raise CompileError(
+                f"{names}: has atomic operations ({', '.join(atomics)}), and the card's processors have none"
+                f" (hpu.isa = {self.isa}); give it an instruction set with A, such as rv32ia"
+            )
+        if heap := sorted(missing & _HEAP):
+            raise CompileError(
+                f"{names}: calls {', '.join(heap)}, and programs of cards have no heap; use an array of the largest"
+                f" size, or define {heap[0]} over one"
+            )
 
     def _runtime(self, name: str) -> Path:
         """The object file of one of the runtime's sources, compiled where it is not in the cache."""
