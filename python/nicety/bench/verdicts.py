@@ -51,7 +51,8 @@ def _headroom(row: LineRateRow) -> str:
     elif most:
         load = f"{_called(most[0])}, at {fixed(100 * most[0]['load'], 1)}%"
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
-    text = f"{row['verdict']}: {limits} {load}; the card sustains {_times(row['capacity_fraction'])} the {offered([row])}'s rate{_by_run(row)}."
+    sustains = f"{_times(row['capacity_fraction'])} the {offered([row])}'s rate{_by_run(row)}"
+    text = f"{row['verdict']}: {limits} {load}; the card sustains {sustains}."
     text += "".join(f" {words}" for words in _tried(row))
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if part["load"] > 0]
     idle = [part["part"] for part in others if not part["load"] > 0]
