@@ -97,7 +97,8 @@ def test_a_card_sustains_the_same_whichever_rate_is_asked(
         assert row["capacity_fraction"] < times
         assert last["beyond_wire"] == (times * row["line_rate_packets_per_s"] > 148.81e6)
         assert part != "handler processors" or not last["beyond_wire"]
-        assert (last["verdict"], last["capacity_fraction"]) == ("no", row["capacity_fraction"])
+        assert last["verdict"] == "no"
+        assert row["capacity_fraction"] == min(run["capacity_fraction"] or 0.0 for run in row["tried"])
 
 
 def test_what_overloads_are_tried_as_they_are(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_equal_packets_are_tried_on_a_faster_wire_where_handlers_take_words(tmp_
     *_, last = row["tried"]
     assert (row["verdict"], last["beyond_wire"], last["verdict"]) == ("yes", True, "no")
     # What it sustains is what comes through at a rate that is too high.
-    assert row["capacity_fraction"] == last["capacity_fraction"]
+    assert row["capacity_fraction"] == pytest.approx(last["capacity_fraction"], rel=1e-3)
     assert 1.1 < row["capacity_fraction"] < last["rate_fraction"]
 
 

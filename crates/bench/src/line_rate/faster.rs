@@ -23,7 +23,7 @@ use std::sync::Arc;
 const MOST: usize = 5;
 /// How far beyond the rate that loads give is tried: the part that limits has too much to do then, and is told by that.
 const BEYOND: f64 = 1.05;
-/// From how much more than that on the part that limits is looked for once more, nearer.
+/// From how much more than that on the part that limits is looked for once more, nearer; and how much more is tried where it kept up.
 const FAR: f64 = 1.25;
 /// Least room below the wire's rate for anything to be tried.
 const LEAST: f64 = 1.01;
@@ -115,42 +115,38 @@ impl Rig<'_> {
         if row.verdict == Verdict::No || row.capacity_fraction >= own {
             return Ok(tries);
         }
-        // The highest rate at which it ran, and the lowest one at which it was stopped; and whether it had too much to do.
-        let (mut ran, mut stopped, mut overloaded) = (1.0, f64::INFINITY, false);
+        // The highest rate at which it ran, and the lowest one at which it was stopped.
+        let (mut ran, mut stopped) = (1.0, f64::INFINITY);
         while tries.rows.len() < MOST && next >= LEAST * ran {
-            match run(next).and_then(|(row, found)| without_new(row, found, failures)) {
-                Err(Error::Interrupted) => return Err(Error::Interrupted),
-                Ok(faster) => {
-                    let times = row.packet_interval_ns / faster.packet_interval_ns;
-                    if (times / next - 1.0).abs() > SAME {
-                        return Ok(Tries::default());
-                    }
-                    if overloaded && faster.verdict != Verdict::No {
-                        // Packets that do not wait yet come through a little faster than those that do.
-                        break;
-                    }
-                    let sustains = times * faster.capacity_fraction;
+            match try_rate(row, failures, next, &run)? {
+                Ok(None) => return Ok(Tries::default()),
+                Ok(Some((faster, sustains))) => {
                     tries.rows.push(TriedRow::of(next, next > wire, &faster, sustains));
-                    let is_known = faster.verdict == Verdict::No || faster.capacity_fraction < BEYOND;
-                    // Of what it would sustain beyond that nothing is known where a run was stopped.
-                    let most_known = if is_known || stopped.is_infinite() { sustains } else { next };
-                    tries.capacity = Some(most_known.min(own));
-                    tries.part = Some(if most_known < own { faster.limiting_part } else { own_part(row) });
-                    let near = BEYOND * sustains;
-                    if faster.verdict == Verdict::No
-                        && !overloaded
-                        && next > FAR * near
-                        && near >= LEAST * ran
-                    {
-                        // With far too much to do other parts may have too much as well.
-                        (next, overloaded) = (near, true);
-                        continue;
-                    }
-                    ran = next;
-                    if is_known {
+                    if faster.verdict == Verdict::No {
+                        tries.capacity = None;
+                        tries.bound(faster, sustains, own, row);
+                        // With far too much to do other parts may have too much as well, and handlers get into each other's way in another way.
+                        let near = BEYOND * sustains;
+                        let others =
+                            if next > FAR * near { vec![(next * near).sqrt(), near] } else { Vec::new() };
+                        for times in others.into_iter().filter(|times| *times >= LEAST * ran) {
+                            let Ok(Some((faster, sustains))) = try_rate(row, failures, times, &run)? else {
+                                continue;
+                            };
+                            // Packets that do not wait yet come through a little faster than those that do.
+                            if faster.verdict == Verdict::No {
+                                tries.rows.push(TriedRow::of(times, times > wire, &faster, sustains));
+                                tries.bound(faster, sustains, own, row);
+                            }
+                        }
                         break;
                     }
-                    next = near.min(most).min((next * stopped).sqrt());
+                    // Of what it would sustain beyond that nothing is known where a run was stopped.
+                    let known = if stopped.is_infinite() { sustains } else { next };
+                    tries.capacity = None;
+                    tries.bound(faster, known, own, row);
+                    ran = next;
+                    next = (BEYOND * sustains).max(FAR * next).min(most).min((next * stopped).sqrt());
                 }
                 Err(error) => {
                     tries.rows.push(TriedRow::stopped(next, next > wire, row, &error));
@@ -164,6 +160,25 @@ impl Rig<'_> {
     }
 }
 
+/// One run at so many times the rate, and the rate that it sustains; an error where it was stopped, and nothing where the first packets
+/// of long traffic do not come at its mean rate.
+fn try_rate(
+    row: &Row,
+    failures: &[Failure],
+    times: f64,
+    run: &impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
+) -> Result<Result<Option<(Row, f64)>, Error>, Error> {
+    match run(times).and_then(|(row, found)| without_new(row, found, failures)) {
+        Err(Error::Interrupted) => Err(Error::Interrupted),
+        Err(error) => Ok(Err(error)),
+        Ok(faster) => {
+            let rate = row.packet_interval_ns / faster.packet_interval_ns;
+            let sustains = rate * faster.capacity_fraction;
+            Ok(Ok(((rate / times - 1.0).abs() <= SAME).then_some((faster, sustains))))
+        }
+    }
+}
+
 /// What was tried.
 #[derive(Default)]
 pub(super) struct Tries {
@@ -171,6 +186,19 @@ pub(super) struct Tries {
     /// The rate that the card sustains, over that of the first run, and what limits then.
     capacity: Option<f64>,
     part: Option<String>,
+}
+
+impl Tries {
+    /// What a run shows to be sustained: the least counts, of which the card's own wire lets so much through.
+    fn bound(&mut self, run: Row, sustains: f64, own: f64, first: &Row) {
+        // Processors that a word keeps waiting are busy, also where there is not quite too much to do for the word.
+        let of_word = self.part.take().filter(|part| {
+            ["lock", "contended word"].contains(&&**part) && run.limiting_part == "handler processors"
+        });
+        let part = of_word.unwrap_or(run.limiting_part);
+        self.part = Some(if sustains < own { part } else { own_part(first) });
+        self.capacity = Some(self.capacity.map_or(sustains, |least| least.min(sustains)).min(own));
+    }
 }
 
 /// The part that sends, of a card whose own wire has most to do.

@@ -87,7 +87,9 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
     let tried = words.into_iter().find(|word| word.1 > 1.0 && busy_of(*word) >= NEARLY);
     let (name, most) = tried.filter(|_| most_loaded.0 == "memory bank").unwrap_or(most_loaded);
     let busy = busy_of((name, most));
-    match most > 1.0 && busy >= CLOSE {
+    // Handlers that wait for a word keep their processors busy.
+    let enough = if words.iter().any(|word| word.0 == name) { NEARLY } else { CLOSE };
+    match most > 1.0 && busy >= enough {
         true => Some(name),
         false if loads.hpus > 1.0 && hpus_busy => Some(processors),
         false if most > 1.0 && busy >= NEARLY => Some(name),
