@@ -80,7 +80,7 @@ impl Rig<'_> {
         let shares = shares(first.shares.as_deref(), offered);
         let wire = 1.0 / first.wire.max(f64::MIN_POSITIVE);
         let quiet = self.quiet();
-        self.try_rates(&first.row, &first.failures, wire, |times| {
+        try_rates(&first.row, &first.failures, wire, |times| {
             let speed = Speed { times, shares: Some(shares.clone()) };
             let card = with_wire(self.card, times / wire)?;
             let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
@@ -91,73 +91,72 @@ impl Rig<'_> {
     /// The same of equal packets, which have the wire's rate.
     pub(super) fn try_equal(&self, first: &Row, failures: &[Failure]) -> Result<Tries, Error> {
         let quiet = self.quiet();
-        self.try_rates(first, failures, 1.0, |times| {
+        try_rates(first, failures, 1.0, |times| {
             let card = with_wire(self.card, times)?;
             let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
             rig.send_equal(rig.card.spec.of::<SpinSpec>()?, None)
         })
     }
+}
 
-    /// Tries rates, by what runs at so many times the rate of the first one show. The wire takes so many times that rate.
-    fn try_rates(
-        &self,
-        row: &Row,
-        failures: &[Failure],
-        wire: f64,
-        run: impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
-    ) -> Result<Tries, Error> {
-        // A faster wire does not help the card's own.
-        let own = [row.loads.link, row.loads.send_engine.unwrap_or_default()].into_iter().fold(0.0, f64::max);
-        let own = 1.0 / own.max(f64::MIN_POSITIVE);
-        let most = if row.has_more_to_do { own } else { wire };
-        let mut next = (BEYOND * row.capacity_fraction).min(most);
-        let mut tries = Tries::default();
-        if row.verdict == Verdict::No || row.capacity_fraction >= own {
-            return Ok(tries);
-        }
-        // The highest rate at which it ran, and the lowest one at which it was stopped.
-        let (mut ran, mut stopped) = (1.0, f64::INFINITY);
-        while tries.rows.len() < MOST && next >= LEAST * ran {
-            match try_rate(row, failures, next, &run)? {
-                Ok(None) => return Ok(Tries::default()),
-                Ok(Some((faster, sustains))) => {
-                    tries.rows.push(TriedRow::of(next, next > wire, &faster, sustains));
-                    if faster.verdict == Verdict::No {
-                        tries.capacity = None;
-                        tries.bound(faster, sustains, own, row);
-                        // With far too much to do other parts may have too much as well, and handlers get into each other's way in another way.
-                        let near = BEYOND * sustains;
-                        let others =
-                            if next > FAR * near { vec![(next * near).sqrt(), near] } else { Vec::new() };
-                        for times in others.into_iter().filter(|times| *times >= LEAST * ran) {
-                            let Ok(Some((faster, sustains))) = try_rate(row, failures, times, &run)? else {
-                                continue;
-                            };
-                            // Packets that do not wait yet come through a little faster than those that do.
-                            if faster.verdict == Verdict::No {
-                                tries.rows.push(TriedRow::of(times, times > wire, &faster, sustains));
-                                tries.bound(faster, sustains, own, row);
-                            }
-                        }
-                        break;
-                    }
-                    // Of what it would sustain beyond that nothing is known where a run was stopped.
-                    let known = if stopped.is_infinite() { sustains } else { next };
+/// Tries rates, by what runs at so many times the rate of the first one show. The wire takes so many times that rate.
+fn try_rates(
+    row: &Row,
+    failures: &[Failure],
+    wire: f64,
+    run: impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
+) -> Result<Tries, Error> {
+    // A faster wire does not help the card's own.
+    let own = [row.loads.link, row.loads.send_engine.unwrap_or_default()].into_iter().fold(0.0, f64::max);
+    let own = 1.0 / own.max(f64::MIN_POSITIVE);
+    let most = if row.has_more_to_do { own } else { wire };
+    let mut next = (BEYOND * row.capacity_fraction).min(most);
+    let mut tries = Tries::default();
+    if row.verdict == Verdict::No || row.capacity_fraction >= own {
+        return Ok(tries);
+    }
+    // The highest rate at which it ran, and the lowest one at which it was stopped.
+    let (mut ran, mut stopped) = (1.0, f64::INFINITY);
+    while tries.rows.len() < MOST && next >= LEAST * ran {
+        match try_rate(row, failures, next, &run)? {
+            Ok(None) => return Ok(Tries::default()),
+            Ok(Some((faster, sustains))) => {
+                tries.rows.push(TriedRow::of(next, next > wire, &faster, sustains));
+                if faster.verdict == Verdict::No {
                     tries.capacity = None;
-                    tries.bound(faster, known, own, row);
-                    ran = next;
-                    next = (BEYOND * sustains).max(FAR * next).min(most).min((next * stopped).sqrt());
+                    tries.bound(faster, sustains, own, row);
+                    // With far too much to do other parts may have too much as well, and handlers get into each other's way in another way.
+                    let near = BEYOND * sustains;
+                    let others =
+                        if next > FAR * near { vec![(next * near).sqrt(), near] } else { Vec::new() };
+                    for times in others.into_iter().filter(|times| *times >= LEAST * ran) {
+                        let Ok(Some((faster, sustains))) = try_rate(row, failures, times, &run)? else {
+                            continue;
+                        };
+                        // Packets that do not wait yet come through a little faster than those that do.
+                        if faster.verdict == Verdict::No {
+                            tries.rows.push(TriedRow::of(times, times > wire, &faster, sustains));
+                            tries.bound(faster, sustains, own, row);
+                        }
+                    }
+                    break;
                 }
-                Err(error) => {
-                    tries.rows.push(TriedRow::stopped(next, next > wire, row, &error));
-                    tries.capacity = tries.capacity.or(Some(ran));
-                    stopped = next;
-                    next = (ran * next).sqrt();
-                }
+                // Of what it would sustain beyond that nothing is known where a run was stopped.
+                let known = if stopped.is_infinite() { sustains } else { next };
+                tries.capacity = None;
+                tries.bound(faster, known, own, row);
+                ran = next;
+                next = (BEYOND * sustains).max(FAR * next).min(most).min((next * stopped).sqrt());
+            }
+            Err(error) => {
+                tries.rows.push(TriedRow::stopped(next, next > wire, row, &error));
+                tries.capacity = tries.capacity.or(Some(ran));
+                stopped = next;
+                next = (ran * next).sqrt();
             }
         }
-        Ok(tries)
     }
+    Ok(tries)
 }
 
 /// One run at so many times the rate, and the rate that it sustains; an error where it was stopped, and nothing where the first packets
@@ -305,5 +304,137 @@ impl Row {
             tried,
             ..self
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::Loads;
+    use super::*;
+    use std::cell::RefCell;
+
+    /// A run at so many times the rate of packets every 100 ns, of which so many times come through at most.
+    fn row(times: f64, sustained: f64) -> Row {
+        let load = times / sustained;
+        Row {
+            packet_interval_ns: 100.0 / times,
+            verdict: match load {
+                load if load > 1.0 => Verdict::No,
+                load if load >= BARELY => Verdict::Barely,
+                _ => Verdict::Yes,
+            },
+            limiting_part: "lock".to_owned(),
+            capacity_fraction: 1.0 / load,
+            ..Row::default()
+        }
+    }
+
+    /// What is tried with a first run whose loads say that so much is sustained: the rates, the capacity and the part.
+    fn tried(
+        first: &Row,
+        wire: f64,
+        run: impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
+    ) -> (Vec<f64>, Option<f64>, Option<String>) {
+        let rates = RefCell::new(Vec::new());
+        let tries = try_rates(first, &[], wire, |times| {
+            rates.borrow_mut().push((times * 1000.0).round() / 1000.0);
+            run(times)
+        });
+        let Tries { capacity, part, .. } = tries.unwrap();
+        (rates.into_inner(), capacity.map(|times| (times * 1000.0).round() / 1000.0), part)
+    }
+
+    fn ok(row: Row) -> Result<(Row, Vec<Failure>), Error> {
+        Ok((row, Vec::new()))
+    }
+
+    #[test]
+    fn what_loads_say_is_tried_a_little_beyond() {
+        let (rates, capacity, part) = tried(&row(1.0, 4.0), 100.0, |times| ok(row(times, 4.0)));
+        assert_eq!((rates, capacity, part.as_deref()), (vec![4.2], Some(4.0), Some("lock")));
+        // More than loads said: on to where it is known.
+        let (rates, capacity, _) = tried(&row(1.0, 2.0), 100.0, |times| ok(row(times, 4.0)));
+        assert_eq!((rates, capacity), (vec![2.1, 4.2], Some(4.0)));
+        // A run whose load is near 1 and that keeps up says little about more.
+        let close = |times: f64| match times < 3.0 {
+            true => Row { capacity_fraction: 1.01, verdict: Verdict::Barely, ..row(times, 4.0) },
+            false => row(times, 4.0),
+        };
+        let (rates, capacity, _) = tried(&row(1.0, 2.0), 100.0, |times| ok(close(times)));
+        assert_eq!((rates, capacity), (vec![2.1, 2.625, 3.281, 4.2], Some(4.0)));
+    }
+
+    #[test]
+    fn far_too_much_is_followed_by_less() {
+        let (rates, capacity, _) = tried(&row(1.0, 40.0), 100.0, |times| ok(row(times, 4.0)));
+        assert_eq!((rates, capacity), (vec![42.0, 13.282, 4.2], Some(4.0)));
+        // The least counts, unless it keeps up there.
+        let other = |times: f64| if times > 20.0 { 6.0 } else { 3.0 + times / 10.0 };
+        let (rates, capacity, _) = tried(&row(1.0, 40.0), 100.0, |times| ok(row(times, other(times))));
+        assert_eq!((rates, capacity), (vec![42.0, 16.267, 6.3], Some(3.63)));
+        let other = |times: f64| if times > 7.0 { 6.0 } else { 30.0 };
+        let (_, capacity, _) = tried(&row(1.0, 40.0), 100.0, |times| ok(row(times, other(times))));
+        assert_eq!(capacity, Some(6.0));
+        // What no longer comes through once it waits, although it did before.
+        let (_, capacity, _) = tried(&row(1.0, 4.0), 100.0, |times| ok(row(times, 0.8)));
+        assert_eq!(capacity, Some(0.8));
+    }
+
+    #[test]
+    fn the_wire_bounds_what_is_tried_unless_handlers_wait_for_one_another() {
+        let (rates, capacity, _) = tried(&row(1.0, 8.0), 2.5, |times| ok(row(times, 9.0)));
+        assert_eq!((rates, capacity), (vec![2.5], Some(9.0)));
+        let waits = Row { has_more_to_do: true, ..row(1.0, 8.0) };
+        let (rates, capacity, _) = tried(&waits, 2.5, |times| ok(row(times, 3.0)));
+        assert_eq!((rates, capacity), (vec![8.4, 5.144, 3.15], Some(3.0)));
+        // The card's own wire sends half of what comes.
+        let sends =
+            Row { loads: Loads { link: 0.2, ..Loads::default() }, has_more_to_do: true, ..row(1.0, 4.0) };
+        let (rates, capacity, part) = tried(&sends, 2.5, |times| ok(row(times, 9.0)));
+        assert_eq!((rates, capacity, part.as_deref()), (vec![4.2, 5.0], Some(5.0), Some("link")));
+        // Nothing to try: a full wire, a card that does not keep up, one whose own wire limits.
+        for (first, wire) in [
+            (row(1.0, 8.0), 1.0),
+            (row(1.0, 0.9), 8.0),
+            (Row { loads: Loads { link: 0.5, ..Loads::default() }, ..row(1.0, 2.0) }, 8.0),
+        ] {
+            assert_eq!(tried(&first, wire, |_| unreachable!()), (Vec::new(), None, None));
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_is_followed_by_one_in_between() {
+        let run = |times: f64| match times > 5.0 {
+            true => Err(Error::HandlerTrap("[5 ns node 1] starved\nand more".into())),
+            false => ok(row(times, 100.0)),
+        };
+        let (rates, capacity, _) = tried(&row(1.0, 10.0), 100.0, run);
+        assert_eq!((rates, capacity), (vec![10.5, 3.24, 5.833, 4.348, 5.036], Some(4.348)));
+        let tries = try_rates(&row(1.0, 10.0), &[], 100.0, run).unwrap();
+        assert_eq!(tries.rows[0].stopped.as_deref(), Some("starved"));
+        let all = tried(&row(1.0, 1.2), 100.0, |_| Err(Error::Deadlock(String::new())));
+        assert_eq!((all.0, all.1), (vec![1.26, 1.122, 1.059, 1.029, 1.015], Some(1.0)));
+        let interrupted = try_rates(&row(1.0, 2.0), &[], 100.0, |_| Err(Error::Interrupted));
+        assert!(matches!(interrupted, Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn first_packets_at_another_rate_than_all_say_nothing() {
+        let slower = |times: f64| ok(Row { packet_interval_ns: 200.0 / times, ..row(times, 4.0) });
+        assert_eq!(tried(&row(1.0, 4.0), 100.0, slower).1, None);
+    }
+
+    #[test]
+    fn what_was_tried_makes_it_barely_and_never_yes() {
+        let with = |first: &Row, capacity| {
+            let part = Some("memory bank".to_owned());
+            first.clone().tried(Tries { rows: Vec::new(), capacity, part })
+        };
+        let yes = row(1.0, 4.0);
+        assert_eq!(with(&yes, Some(1.2)).verdict, Verdict::Yes);
+        assert_eq!(with(&yes, Some(1.1)).verdict, Verdict::Barely);
+        assert_eq!((with(&yes, None).verdict, with(&yes, None).capacity_fraction), (Verdict::Yes, 4.0));
+        assert_eq!(with(&row(1.0, 1.05), Some(3.0)).verdict, Verdict::Barely);
+        assert_eq!(with(&yes, Some(1.2)).limiting_part, "memory bank");
     }
 }
