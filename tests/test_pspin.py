@@ -370,3 +370,35 @@ def test_the_study_has_what_the_rtl_has() -> None:
         "pingpong-1024-cycles-min",
         "pingpong-1024-cycles-avg",
     }
+
+
+def test_what_handler_h_of_pspin_brings_is_there(tmp_path: Path) -> None:
+    """Handlers that include it alone, in the way of PsPIN's examples: an address given as a pointer is a warning there."""
+    source = tmp_path / "mine.c"
+    source.write_text("""#include <handler.h>
+#include <packets.h>
+#include <spin_conf.h>
+    typedef struct { uint32_t counts[NB_CLUSTERS][NB_CORES]; } mine_t;
+    __handler__ void packet(handler_args_t *args) {
+        task_t *task = args->task;
+        uint32_t *memory = task->handler_mem;
+        DEBUG_PRINT("packet of %d bytes", (int)task->pkt_mem_size);
+        ASSERT(CORE_COUNT == NUM_HPUS);
+        *(uint32_t *)task->l2_pkt_mem = memory[FAST_MOD(7u, 4)] + FAST_DIV(8, 2) + DIV_CEIL(5, 2) + MAX(1, 2);
+        spin_dma_t copy;
+        spin_dma(task->l2_pkt_mem, task->scratchpad[args->cluster_id], 16, SPIN_DMA_EXT2LOC, 0, &copy);
+        if (spin_dma_wait(copy) == SPIN_FAIL) return;
+        spin_cmd_t done;
+        uint64_t host = task->host_mem_high;
+        host = (host << 32) | (task->host_mem_low);
+        spin_dma_to_host(host, task->l2_pkt_mem, task->pkt_mem_size, 0, &done);
+    }
+    void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {
+        volatile handler_fn handlers[] = {NULL, packet, NULL};
+        *hh = handlers[0];
+        *ph = handlers[1];
+        *th = handlers[2];
+    }
+    """)
+    (row,) = nicety.check_line_rate(source, nics=["pspin"], packet_sizes=[64], messages=4)["rows"]
+    assert row["packet_fates"]["processed"] == row["packets"]

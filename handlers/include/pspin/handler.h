@@ -49,6 +49,9 @@ typedef void (*handler_fn)(handler_args_t *);
 
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr);
 
+/* PsPIN's handler.h brings all of these, and handlers that were written for it include no other. */
 #include "pspin.h"
+#include "spin_dma.h"
+#include "util.h"
 
 #endif

@@ -17,6 +17,7 @@ typedef uint32_t spin_cmd_t;  /* a command in flight, 0 to 3 */
 
 #define SPIN_SUCCESS 0
 #define SPIN_OK SPIN_SUCCESS
+#define SPIN_FAIL 1
 
 /* A packet out of the card, the bytes of which are taken at once: back to where the handler's message comes from. Here it is
  * a put with the match bits of that message, for the same offset. */

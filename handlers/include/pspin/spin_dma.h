@@ -4,6 +4,8 @@
 
 #include "pspin.h"
 
+enum { SPIN_DMA_LOC2EXT = 0, SPIN_DMA_EXT2LOC = 1 };
+
 typedef uint32_t spin_dma_t;  /* a copy in flight: the cycle at which it is done */
 
 /* Copies `size` bytes on the card. The engine is the one that copies packets. The direction (0 or 1) and the options are PsPIN's,
