@@ -54,8 +54,11 @@ def _headroom(row: LineRateRow) -> str:
     sustains = f"{_times(row['capacity_fraction'])} the {offered([row])}'s rate{_by_run(row)}"
     text = f"{row['verdict']}: {limits} {load}; the card sustains {sustains}."
     text += "".join(f" {words}" for words in _tried(row))
-    busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if part["load"] > 0]
+    busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if 0 < part["load"] <= 1]
+    more = [f"{_called(part)} {fixed(100 * part['load'], 1)}%" for part in others if part["load"] > 1]
     idle = [part["part"] for part in others if not part["load"] > 0]
+    if more:
+        text += f" Above 100% are also: {', '.join(more)}."
     if busy:
         text += f" Headroom: {', '.join(busy)}."
     return f"{text} Nothing to do: {', '.join(idle)}." if idle else text

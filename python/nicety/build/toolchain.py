@@ -116,7 +116,7 @@ class Toolchain:
     def compile_flags(self, isa: str, interface: Interface = "nicety") -> list[str]:
         """Options for compiling one source, include folders and macros apart."""
         if interface == "pspin":
-            # Its packed structures are accessed by whole words, and its compiler warns of a pointer given for an address.
+            # Its packed structures are accessed by whole words; its compiler warns of pointers given as addresses.
             unaligned = isa if _UNALIGNED in isa_extensions(isa) else f"{isa}_{_UNALIGNED}"
             return [*self.compile_flags(unaligned), "-O3", "-Wno-error=int-conversion"]
         # zig leaves assertions out of whatever is optimised; whether they are in is the author's to say.
