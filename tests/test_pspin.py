@@ -373,7 +373,7 @@ def test_the_study_has_what_the_rtl_has() -> None:
 
 
 def test_what_handler_h_of_pspin_brings_is_there(tmp_path: Path) -> None:
-    """Handlers that include it alone, in the way of PsPIN's examples: an address given as a pointer is a warning there."""
+    """As PsPIN's examples use it; a pointer given as an address is a warning there."""
     source = tmp_path / "mine.c"
     source.write_text("""#include <handler.h>
 #include <packets.h>
