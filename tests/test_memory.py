@@ -32,7 +32,7 @@ def check(folder: Path, *overrides: str, text: str = LOADS, size: int = 64) -> L
 def test_a_report_says_what_rests_on_ideal_memory(tmp_path: Path) -> None:
     report = check(tmp_path)
     (row,) = report["rows"]
-    ideal = {"ideal": PIECES, "ideal_cycles": "hpu.cycles"}
+    ideal = {"ideal": PIECES, "ideal_cycles": "hpu.cycles", "uncontended": []}
     assert row["memory"] == ideal | {"accesses": 2, "shared_accesses": 0, "levels": [], "caches": []} | NO_FETCHES
     text = " ".join(line.removeprefix("# ") for line in line_rate_text(report).splitlines())
     assert "Rests on ideal memory" in text
@@ -53,6 +53,12 @@ def test_memory_in_levels_rests_on_nothing(tmp_path: Path) -> None:
     assert row["memory"]["ideal"] == []
     assert row["memory"]["accesses"] == row["memory"]["shared_accesses"] == 2
     assert "Rests on" not in line_rate_text(report)
+    report = check(tmp_path, *places, "hpu.cores=8", "memory.l1.contended=false")
+    (row,) = report["rows"]
+    assert (row["memory"]["uncontended"], row["memory"]["shared_accesses"]) == (["l1"], 0)
+    assert "Rests on a level of memory, l1, that several processors share" in line_rate_text(report).replace(
+        "\n# ", " "
+    )
 
 
 @pytest.mark.parametrize(("banks", "factor"), [(1, 2), (2, 1)])

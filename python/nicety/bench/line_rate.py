@@ -481,14 +481,21 @@ _FEW_CYCLES = 0.05
 
 def foundation(rows: list[LineRateRow]) -> list[str]:
     """In words, which part of the answer rests on memory that no card has: one that never makes anybody wait."""
-    ideal, cycles = rows[0]["memory"]["ideal"], rows[0]["memory"]["ideal_cycles"]
+    memory = rows[0]["memory"]
+    ideal, cycles, levels = memory["ideal"], memory["ideal_cycles"], memory["uncontended"]
+    texts = [
+        f"Rests on a level of memory, {level}, that several processors share and in which no access waits for another "
+        f"(contended in [memory.{level}] of the spec)."
+        for level in levels
+    ]
     if not ideal:
-        return []
+        return texts
     counts = [row["memory"]["accesses"] - row["memory"]["shared_accesses"] for row in rows]
     sizes = [f"{fixed(count, 1)} at {row['packet_bytes']} B" for row, count in zip(rows, counts, strict=True)]
     pieces = ", ".join(ideal)
     text = f"Rests on ideal memory, which answers any number of processors at once, in the cycles of {cycles}: "
-    return [f"{text}{pieces} ([memory] in the spec). Accesses a packet outside contended levels: {', '.join(sizes)}."]
+    text += f"{pieces} ([memory] in the spec). Accesses a packet outside contended levels: {', '.join(sizes)}."
+    return [text, *texts]
 
 
 # How often a line that can be computed is, between the smallest and the largest size.

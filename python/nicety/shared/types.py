@@ -587,6 +587,7 @@ class HandlerMemory(TypedDict):
         ideal: Pieces of memory in no level, in which no access waits for another.
         ideal_cycles: The section of the card's spec with the cycles of an access to them: `hpu.cycles`, or
             `hpu.overlap` where instructions overlap.
+        uncontended: Levels that processors share and in which no access waits for another, as the card's spec says.
         accesses: Accesses of handlers for a packet: loads, stores, atomic operations and commands.
         shared_accesses: Of these, accesses to levels in which processors wait for one another.
         levels: Levels in which they do.
@@ -597,6 +598,7 @@ class HandlerMemory(TypedDict):
 
     ideal: list[str]
     ideal_cycles: str
+    uncontended: list[str]
     accesses: float
     shared_accesses: float
     levels: list[MemoryLevel]

@@ -5,7 +5,7 @@ use super::tested::{OnHost, Tested};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
 use nicety_nic::ethernet::HostWork;
-use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, HeldWord, LevelUse, Occupied, RetriedWord};
+use nicety_nic::spin::{Busy, CacheUse, HandlerStatistics, HeldWord, Level, LevelUse, Occupied, RetriedWord};
 use nicety_types::Frequency;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -130,6 +130,8 @@ pub(super) struct Load {
     pub(super) payload_handler: bool,
     /// Pieces of memory in no level.
     pub(super) ideal: Vec<String>,
+    /// Levels in which no access waits for another.
+    pub(super) uncontended: Vec<&'static str>,
     /// The section of the spec with their cycles.
     pub(super) ideal_cycles: &'static str,
     /// The levels of memory that processors share, and the handlers' accesses, over the whole run.
@@ -167,6 +169,7 @@ impl Load {
             takes_words: processors.takes_words(),
             payload_handler: handlers.has_payload_handler(),
             ideal: hpu.memories.ideal().map(|piece| piece.key().to_owned()).collect(),
+            uncontended: hpu.memories.uncontended().map(Level::name).collect(),
             ideal_cycles: if hpu.core.overlap.is_some() { "hpu.overlap" } else { "hpu.cycles" },
             levels: processors.memory_levels(),
             caches: processors.data_caches(),

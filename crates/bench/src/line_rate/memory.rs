@@ -95,6 +95,8 @@ pub struct MemoryRow {
     /// The section of the card's spec with the cycles of an access to them: `hpu.cycles`, or `hpu.overlap` where instructions
     /// overlap.
     pub ideal_cycles: &'static str,
+    /// Levels that processors share and in which no access waits for another, as the card's spec says.
+    pub uncontended: Vec<&'static str>,
     /// Accesses of handlers for a packet: loads, stores, atomic operations and commands.
     pub accesses: f64,
     /// Of these, accesses to levels in which processors wait for one another.
@@ -159,6 +161,7 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
     MemoryRow {
         ideal: load.ideal.clone(),
         ideal_cycles: load.ideal_cycles,
+        uncontended: load.uncontended.clone(),
         accesses: each(load.statistics.accesses),
         shared_accesses: each(load.statistics.shared_accesses),
         levels: load.levels.iter().map(level_row).collect(),

@@ -147,6 +147,12 @@ impl MemorySpec {
     pub fn ideal(&self) -> impl Iterator<Item = Piece> {
         Piece::ALL.into_iter().filter(|piece| self.place(*piece) == Level::Ideal)
     }
+
+    /// The levels that several cores share and in which none waits for another all the same.
+    pub fn uncontended(&self) -> impl Iterator<Item = Level> {
+        let shared = [Level::L1, Level::L2, Level::Device].into_iter();
+        shared.filter(|level| self.level(*level).is_some_and(|level| !level.contended))
+    }
 }
 
 /// What the memory system has to fit.
