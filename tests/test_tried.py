@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import nicety
-from nicety.bench.line_rate import line_rate_text
+from nicety.bench.line_rate import line_rate_figure, line_rate_text
 from nicety.shared.types import LineRateOptions, LineRateReport, LineRateRow
 
 TICKET = """#include <frame.h>
@@ -119,6 +119,8 @@ def test_a_run_that_is_stopped_bounds_what_is_sustained(tmp_path: Path) -> None:
     assert 1 < row["capacity_fraction"] < least
     words = " ".join(line_rate_text(report).replace("\n#", "").split())
     assert f"At {least:.2f} x a run was stopped: rule 'any': frame handler stopped: still running at its limit" in words
+    shown = [text.get_text() for axes in line_rate_figure(report).axes for text in axes.get_legend().get_texts()]
+    assert "as tried at higher rates" in shown
     # Without its time, and once.
     assert words.count("a run was stopped") == 1
     assert " ms node " not in words

@@ -165,6 +165,12 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
             if points:
                 label = f"{nic}: {name}" if len(nics) > 1 else name
                 curves.append(Curve(label, points, colour=colour, style=style, marker=colour))
+        tried = {
+            row["packet_bytes"]: 100 / row["capacity_fraction"] for row in rows if row["nic"] == nic and row["tried"]
+        }
+        if tried:
+            label = f"{nic}: as tried" if len(nics) > 1 else "as tried at higher rates"
+            curves.append(Curve(label, tried, colour=len(parts), style=style + 1, marker=len(parts)))
     value_axis(axes, [*(value for curve in curves for value in curve.points.values()), 100.0], "Load (%)")
     for level, dashes in ((100 * BARELY, ":"), (100.0, "-")):
         axes.axhline(level, color="#666666", linewidth=0.8, linestyle=dashes, label="_limit")
