@@ -211,3 +211,58 @@ def test_many_times_a_rate_has_no_digits(nicety: Callable[..., Any], tmp_path: P
     assert "sustains more than 1000 x the traffic's rate" in " ".join(done.stdout.replace("\n#", "").split())
     head, values = (line.split(",") for line in table.read_text().splitlines())
     assert float(values[head.index("tried_rate_fraction")]) > 1000
+
+
+def test_what_is_sustained_with_loss_is_what_comes_through_without(tmp_path: Path) -> None:
+    """One packet in a hundred takes a hundred times as long: others wait behind it, and no part has too much to do."""
+    file = tmp_path / "mine.c"
+    file.write_text("""#include <handler.h>
+    __handler__ void packet(handler_args_t *args) {
+        const uint32_t *words = args->task->pkt_mem;
+        const uint32_t hash = words[7] * 2654435761u >> 16;
+        for (int i = hash % 100 == 0 ? 5000 : 50; i > 0; i--) __asm__ volatile("nop");
+    }
+    void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {
+        *hh = NULL; *ph = packet; *th = NULL; *memory = NULL;
+    }
+    """)
+    traffic = "udp src=10.0.0.0/8 flows=1M size=64 rate=8Mpps arrivals=poisson packets=20k"
+
+    def check(*, lossy: bool) -> LineRateRow:
+        (row,) = nicety.check_line_rate(file, nics="pspin", traffic=traffic, lossy=lossy)["rows"]
+        return row
+
+    lost, waited = check(lossy=True), check(lossy=False)
+    assert lost["traffic"]["dropped_by_overload"] == 0
+    assert lost["capacity_fraction"] == pytest.approx(waited["capacity_fraction"], rel=0.05)
+    # By processors alone it would be 32 cores over the mean.
+    assert lost["capacity_fraction"] < 0.5 / lost["loads"]["hpus"]
+
+
+def test_a_table_that_fills_up_near_the_end_is_judged_by_its_end(tmp_path: Path) -> None:
+    fills = """#include <frame.h>
+    __handler int frame_handler(const frame_t *frame, void *state) {
+        uint32_t *keys = state;
+        const uint32_t key = frame_load32(frame->data + 26) | 1;
+        uint32_t at = key * 2654435761u >> 23;
+        for (int tried = 0; tried < 512; tried++, at = (at + 1) & 511) {
+            if (keys[at] == key) break;
+            if (!keys[at]) { keys[at] = key; break; }
+        }
+        return FRAME_DROP;
+    }
+    """
+    file = tmp_path / "mine.c"
+    file.write_text(fills)
+    traffic = "udp src=10.0.0.0/8 flows=1M size=60 rate=1Mpps packets="
+    full, still = (
+        nicety.check_line_rate(file, nics="spin-100g", traffic=f"{traffic}{packets}", state_bytes=2048)["rows"][0]
+        for packets in (560, 256)
+    )
+    growth = full["growth"]
+    assert growth is not None
+    # A table without a free place is searched whole: 512 places of some cycles each.
+    assert growth["last_ns"] > 1024 > 10 * growth["first_ns"]
+    assert full["loads"]["hpus"] == pytest.approx(growth["last_ns"] / 16e3, rel=0.02)
+    # Half full, few places are looked at.
+    assert still["loads"]["hpus"] < full["loads"]["hpus"] / 10

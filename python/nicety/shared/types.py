@@ -527,7 +527,7 @@ class Growth(TypedDict):
 
     Attributes:
         first_ns: Time of a packet in the first quarter of the packets.
-        last_ns: The same in the last quarter.
+        last_ns: The same in the last quarter; or, where it has jumped behind that began, in the last packets.
         mean_ns: The same over all of them.
     """
 
@@ -1465,8 +1465,7 @@ class TrafficFigures(TypedDict):
         faster_than_wire: Whether packets of a capture were recorded faster than the wire takes them: they came as fast
             as it does.
         loads_without_loss: Whether loads, locks and memory are those of a second run with the same packets, in which
-            the sender waits for credits: packets that come through where others are lost are not the mix that was
-            offered.
+            the wire is paused: packets that come through where others are lost are not the mix that was offered.
         paused_ns: How long the wire was paused.
         latency_ns_mean: The latency through the card, from the last byte in the packet buffer until the packet has left
             it: the mean.

@@ -31,9 +31,6 @@ def report_table(report: Mapping[str, Any]) -> Table:
 _COUNTED = {"refused_commands": ("commands_refused", "times"), "locks": ("lock_waits", "waits")}
 """Lists of which a table has a sum: the column, and what is added up."""
 
-_LAST = {"tried": ("tried_rate_fraction", "rate_fraction")}
-"""Lists of which a table has what the last item says: the column, and which field it is."""
-
 _LISTED = {
     "host_memory": ("node",),
     "transport": ("node",),
@@ -62,9 +59,9 @@ def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         elif name in _COUNTED:
             total, counts = _COUNTED[name]
             yield total, sum(item[counts] for item in value)
-        elif name in _LAST:
-            column, field = _LAST[name]
-            yield column, value[-1][field] if value else None
+        elif name == "tried":
+            # The last one is what figures of the row go by.
+            yield "tried_rate_fraction", value[-1]["rate_fraction"] if value else None
         elif isinstance(value, Mapping):
             for field, inner in value.items():
                 path = f"{name}_{field}"

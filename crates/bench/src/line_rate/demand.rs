@@ -15,6 +15,8 @@ pub(super) struct Demand<'l> {
     /// How that has grown meanwhile: then the last packets say what the next ones need.
     pub(super) growth: Option<GrowthRow>,
     pub(super) packets: u64,
+    /// The rate at which senders sent in the second half of that run, over that at which they were to.
+    pub(super) sent_fraction: f64,
 }
 
 impl Demand<'_> {

@@ -106,9 +106,7 @@ fn try_rates(
     wire: f64,
     run: impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
 ) -> Result<Tries, Error> {
-    // A faster wire does not help the card's own.
-    let own = [row.loads.link, row.loads.send_engine.unwrap_or_default()].into_iter().fold(0.0, f64::max);
-    let own = 1.0 / own.max(f64::MIN_POSITIVE);
+    let own = own_most(row);
     let most = if row.has_more_to_do { own } else { wire };
     let mut next = (BEYOND * row.capacity_fraction).min(most);
     let mut tries = Tries::default();
@@ -117,38 +115,33 @@ fn try_rates(
     }
     // The highest rate at which it ran, and the lowest one at which it was stopped.
     let (mut ran, mut stopped) = (1.0, f64::INFINITY);
+    let tried = |times| try_rate(row, failures, times, &run);
     while tries.rows.len() < MOST && next >= LEAST * ran {
-        match try_rate(row, failures, next, &run)? {
-            Ok(None) => return Ok(Tries::default()),
-            Ok(Some((faster, sustains))) => {
-                tries.rows.push(TriedRow::of(next, next > wire, &faster, sustains));
-                if faster.verdict == Verdict::No {
-                    tries.capacity = None;
-                    tries.bound(faster, sustains, own, row);
+        match tried(next)? {
+            Outcome::OtherRate => return Ok(Tries::default()),
+            Outcome::Ran(faster, sustains) => {
+                let overloaded = faster.verdict == Verdict::No;
+                // Of what it would sustain beyond that nothing is known where a run was stopped.
+                let known = if overloaded || stopped.is_infinite() { sustains } else { next };
+                (tries.capacity, ran) = (None, if overloaded { ran } else { next });
+                tries.add(next, wire, (*faster, sustains), known.min(own), row);
+                if overloaded {
                     // With far too much to do other parts may have too much as well, and handlers get into each other's way in another way.
                     let near = BEYOND * sustains;
-                    let others =
-                        if next > FAR * near { vec![(next * near).sqrt(), near] } else { Vec::new() };
-                    for times in others.into_iter().filter(|times| *times >= LEAST * ran) {
-                        let Ok(Some((faster, sustains))) = try_rate(row, failures, times, &run)? else {
-                            continue;
-                        };
+                    let others = [(next * near).sqrt(), near].into_iter().filter(|_| next > FAR * near);
+                    for times in others.filter(|times| *times >= LEAST * ran) {
                         // Packets that do not wait yet come through a little faster than those that do.
-                        if faster.verdict == Verdict::No {
-                            tries.rows.push(TriedRow::of(times, times > wire, &faster, sustains));
-                            tries.bound(faster, sustains, own, row);
+                        if let Outcome::Ran(faster, sustains) = tried(times)?
+                            && faster.verdict == Verdict::No
+                        {
+                            tries.add(times, wire, (*faster, sustains), sustains.min(own), row);
                         }
                     }
                     break;
                 }
-                // Of what it would sustain beyond that nothing is known where a run was stopped.
-                let known = if stopped.is_infinite() { sustains } else { next };
-                tries.capacity = None;
-                tries.bound(faster, known, own, row);
-                ran = next;
                 next = (BEYOND * sustains).max(FAR * next).min(most).min((next * stopped).sqrt());
             }
-            Err(error) => {
+            Outcome::Stopped(error) => {
                 tries.rows.push(TriedRow::stopped(next, next > wire, row, &error));
                 tries.capacity = tries.capacity.or(Some(ran));
                 stopped = next;
@@ -159,23 +152,36 @@ fn try_rates(
     Ok(tries)
 }
 
-/// One run at so many times the rate, and the rate that it sustains; an error where it was stopped, and nothing where the first packets
-/// of long traffic do not come at its mean rate.
+/// What came of a run.
+enum Outcome {
+    /// What it shows, and the rate that the card sustains by it, over the first one's.
+    Ran(Box<Row>, f64),
+    /// It was stopped, or something failed that did not before.
+    Stopped(Error),
+    /// The first packets of long traffic do not come at its mean rate.
+    OtherRate,
+}
+
+/// One run at so many times the rate; an error where everything was interrupted.
 fn try_rate(
     row: &Row,
     failures: &[Failure],
     times: f64,
     run: &impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
-) -> Result<Result<Option<(Row, f64)>, Error>, Error> {
-    match run(times).and_then(|(row, found)| without_new(row, found, failures)) {
-        Err(Error::Interrupted) => Err(Error::Interrupted),
-        Err(error) => Ok(Err(error)),
-        Ok(faster) => {
-            let rate = row.packet_interval_ns / faster.packet_interval_ns;
+) -> Result<Outcome, Error> {
+    let faster = match run(times).and_then(|(row, found)| without_new(row, found, failures)) {
+        Err(Error::Interrupted) => return Err(Error::Interrupted),
+        Err(error) => return Ok(Outcome::Stopped(error)),
+        Ok(faster) => faster,
+    };
+    let rate = row.packet_interval_ns / faster.packet_interval_ns;
+    Ok(match (rate / times - 1.0).abs() <= SAME {
+        true => {
             let sustains = rate * faster.capacity_fraction;
-            Ok(Ok(((rate / times - 1.0).abs() <= SAME).then_some((faster, sustains))))
+            Outcome::Ran(Box::new(faster), sustains)
         }
-    }
+        false => Outcome::OtherRate,
+    })
 }
 
 /// What was tried.
@@ -188,16 +194,22 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// What a run shows to be sustained: the least counts, of which the card's own wire lets so much through.
-    fn bound(&mut self, run: Row, sustains: f64, own: f64, first: &Row) {
+    /// A run at so many times the first one's rate, of which the wire takes so many times as much; the least that is `known` to be sustained counts.
+    fn add(&mut self, times: f64, wire: f64, (run, sustains): (Row, f64), known: f64, first: &Row) {
+        self.rows.push(TriedRow::of(times, times > wire, &run, sustains));
         // Processors that a word keeps waiting are busy, also where there is not quite too much to do for the word.
         let of_word = self.part.take().filter(|part| {
             ["lock", "contended word"].contains(&&**part) && run.limiting_part == "handler processors"
         });
-        let part = of_word.unwrap_or(run.limiting_part);
-        self.part = Some(if sustains < own { part } else { own_part(first) });
-        self.capacity = Some(self.capacity.map_or(sustains, |least| least.min(sustains)).min(own));
+        let is_own = known < sustains && known >= own_most(first);
+        self.part = Some(if is_own { own_part(first) } else { of_word.unwrap_or(run.limiting_part) });
+        self.capacity = Some(self.capacity.map_or(known, |least| least.min(known)));
     }
+}
+
+/// How many times the first rate the card's own wire takes: a faster one does not help that.
+fn own_most(row: &Row) -> f64 {
+    1.0 / row.loads.link.max(row.loads.send_engine.unwrap_or_default()).max(f64::MIN_POSITIVE)
 }
 
 /// The part that sends, of a card whose own wire has most to do.

@@ -1,6 +1,6 @@
 //! Figures of traffic, counted while it comes: their memory does not grow with packets.
 
-use super::growth::Costs;
+use super::growth::Series;
 use super::limit::Lost;
 use super::row::{Fates, HandlerRow, KINDS, Measured, held};
 use nicety::{Duration, Time};
@@ -47,7 +47,7 @@ pub struct TrafficRow {
     pub to_no_station: u64,
     /// Whether packets of a capture were recorded faster than the wire takes them: they came as fast as it does.
     pub faster_than_wire: bool,
-    /// Whether loads, locks and memory are those of a second run with the same packets, in which the sender waits for credits: packets
+    /// Whether loads, locks and memory are those of a second run with the same packets, in which the wire is paused: packets
     /// that come through where others are lost are not the mix that was offered.
     pub loads_without_loss: bool,
     /// How long the wire was paused.
@@ -180,63 +180,13 @@ struct State {
     ports: Vec<Port>,
     inside: u64,
     most_inside: u64,
-    stays: Growth,
-    costs: Costs,
+    /// How long packets stayed in the card, and their handlers' time on processors.
+    stays: Series,
+    costs: Series,
     runs: [Runs; 3],
     parked: bool,
     began: Option<Time>,
     ended: Time,
-}
-
-/// How long packets stayed in the card, in picoseconds, as they left it: samples at equal distances, so that their number does not grow
-/// with packets.
-#[derive(Default)]
-struct Growth {
-    samples: Vec<u64>,
-    /// Packets from one sample to the next, and those since the last one.
-    distance: u64,
-    since: u64,
-}
-
-impl Growth {
-    /// Most samples; with as many, every other one is left out.
-    const MOST: usize = 256;
-    /// Fewer tell nothing.
-    const LEAST: usize = 32;
-    /// Growth from one quarter to the next, as a part of the first, below which it may be chance.
-    const LEAST_GROWTH: f64 = 0.05;
-
-    fn note(&mut self, stayed: u64) {
-        self.since += 1;
-        if self.since < self.distance {
-            return;
-        }
-        self.since = 0;
-        self.samples.push(stayed);
-        if self.samples.len() == Self::MOST {
-            let mut is_kept = false;
-            self.samples.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
-            self.distance = 2 * self.distance.max(1);
-        }
-    }
-
-    /// Whether they stayed longer and longer: from each quarter of the packets to the next, by half at least of what would be even. A burst,
-    /// a queue that comes and goes, and a rate that rises while nothing waits do not do that.
-    fn goes_on(&self) -> bool {
-        if self.samples.len() < Self::LEAST {
-            return false;
-        }
-        let mean = |quarter: &[u64]| quarter.iter().sum::<u64>() as f64 / quarter.len() as f64;
-        let quarters: Vec<f64> =
-            self.samples.chunks_exact(self.samples.len() / 4).take(4).map(mean).collect();
-        let even = (quarters[3] - quarters[0]) / 3.0;
-        even >= Self::LEAST_GROWTH * quarters[0]
-            && even >= 1.0
-            && quarters.windows(2).all(|two| two[1] - two[0] >= even / 2.0)
-    }
 }
 
 /// Watches the card.
@@ -391,7 +341,8 @@ impl Watch for Meter {
             port.packets.pop_front();
             port.first += 1;
         }
-        state.stays.note(stayed);
+        state.stays.add(Duration::from_ps(stayed));
+        state.stays.done();
         state.costs.done();
         state.inside -= 1;
         state.ended = state.ended.max(at);
@@ -404,7 +355,7 @@ impl Watch for Meter {
             return;
         }
         state.runs[kind].add(run, self.clock);
-        state.costs.ran(held(run, self.clock));
+        state.costs.add(held(run, self.clock));
         state.parked |= !run.parked.is_zero();
         let fate = match (kind, run.outcome) {
             (_, outcome) if outcome.starts_with("DROP") => Some(Fate::Dropped),
@@ -445,26 +396,6 @@ mod tests {
             instructions: 5,
             outcome,
         }
-    }
-
-    #[test]
-    fn packets_stay_longer_from_the_first_to_the_last() {
-        let goes_on = |packets: u64, stayed: fn(u64) -> u64| {
-            let mut growth = Growth::default();
-            (0..packets).for_each(|number| growth.note(stayed(number)));
-            assert!(growth.samples.len() < Growth::MOST);
-            growth.goes_on()
-        };
-        for packets in [100, 255, 256, 257, 5_000, 1_000_000] {
-            assert!(goes_on(packets, |number| 100 + number), "{packets}");
-            assert!(!goes_on(packets, |number| 100 + number % 7), "{packets}");
-            // At the start alone.
-            assert!(!goes_on(packets, |number| 100 + number.min(20)), "{packets}");
-        }
-        // At the end alone, and so little that it may be chance.
-        assert!(!goes_on(1_000, |number| 100 + number.saturating_sub(900)));
-        assert!(!goes_on(1_000, |number| 10_000 + number));
-        assert!(!goes_on(20, |number| number), "too few");
     }
 
     #[test]

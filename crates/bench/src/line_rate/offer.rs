@@ -138,6 +138,7 @@ impl Rig<'_> {
             held: of.measured.held,
             growth: of.measured.growth,
             packets: of.measured.packets,
+            sent_fraction: of.measured.sent_fraction(),
         });
         let mut figures = TrafficRow {
             traffic: expressions.join(" + "),
@@ -205,7 +206,7 @@ impl Rig<'_> {
     ) -> Result<Offering, Error> {
         let quiet = self.quiet();
         let rig = Rig { environment: &quiet, ..*self };
-        rig.run_traffic(tested, expressions, Overload::Credits, speed, false, Some(lossy)).map_err(|error| match error {
+        rig.run_traffic(tested, expressions, Overload::Pfc, speed, false, Some(lossy)).map_err(|error| match error {
             Error::HandlerTrap(text) => Error::HandlerTrap(format!(
                 "{text}\n(packets were dropped, so that all were sent once more, by a sender that waits, for the loads: the handler was stopped \
                  there, and not where packets are dropped)"

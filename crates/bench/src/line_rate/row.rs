@@ -3,7 +3,7 @@
 use super::super::figures::nearest_rank;
 use super::demand::Demand;
 use super::faster::TriedRow;
-use super::growth::{Costs, GrowthRow};
+use super::growth::{GrowthRow, Series};
 use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_traffic};
 use super::load::{Load, LockRow, RetryRow};
 use super::memory::{MemoryRow, memory_row};
@@ -337,6 +337,11 @@ impl Measured {
         })
     }
 
+    /// The rate at which senders sent in the second half of the run, over that at which they were to.
+    pub(super) fn sent_fraction(&self) -> f64 {
+        self.lost.map_or(1.0, |lost| lost.sent_fraction)
+    }
+
     /// Whether packets came through as fast as they came, and nothing held their sender up.
     pub(super) fn is_at_rate(&self, load: &Load) -> bool {
         !self.held_up && load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64
@@ -345,7 +350,13 @@ impl Measured {
     /// The row of a run, with what its packets need of the card: what was seen in the run itself, or in one without loss.
     pub(super) fn row(&self, load: &Load, lossless: Option<Demand<'_>>) -> Row {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
-        let own = Demand { load, held: self.held, growth: self.growth, packets: self.packets };
+        let own = Demand {
+            load,
+            held: self.held,
+            growth: self.growth,
+            packets: self.packets,
+            sent_fraction: self.sent_fraction(),
+        };
         let demand = lossless.unwrap_or(own);
         let line_rate = 1e12 / interval.ps();
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
@@ -425,7 +436,8 @@ impl Measured {
             // The host does not hold up the card's parts, nor does what is behind them.
             (Some("host"), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
             (Some("link"), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
-            (_, Some(lost)) => (through, lost.sent_fraction),
+            // Where packets were lost nobody was held up; the run without loss shows what comes through in the long run.
+            (_, Some(_)) => (through, demand.sent_fraction),
             (_, None) => (through, through),
         };
         let capacity_fraction = capacity(limited_by, &parts, observed, steady);
@@ -468,9 +480,9 @@ pub(super) fn held(run: &HandlerRun, clock: Frequency) -> Duration {
 
 /// How the time of packets has grown, by their payload handlers; of messages without any, nothing is told.
 fn growth([_, payloads, _]: &[Vec<&HandlerRun>; 3], clock: Frequency) -> Option<GrowthRow> {
-    let mut costs = Costs::default();
+    let mut costs = Series::default();
     for run in payloads {
-        costs.ran(held(run, clock));
+        costs.add(held(run, clock));
         costs.done();
     }
     costs.growth()
