@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,47 @@ def test_locks_and_atomics_keep_counts_of_all_cores(tmp_path: Path) -> None:
     assert read_words(counts, 4) == [64, 128, 192, 64]
 
 
+SAYS = """
+    __handler__ void f(handler_args_t *args) {
+        const pkt_hdr_t *header = args->task->pkt_mem;
+        uint8_t *payload;
+        uint32_t length;
+        GET_IP_UDP_PLD(args->task->pkt_mem, payload, length);
+        printf("says %u %u.%u %u %u %x %x %u %u %u %u %u\\n", args->task->pkt_mem_size, header->ip_hdr.version,
+               header->ip_hdr.ihl, header->ip_hdr.length, header->ip_hdr.protocol, header->ip_hdr.source_id,
+               header->ip_hdr.dest_id, header->udp_hdr.src_port, header->udp_hdr.dst_port, header->udp_hdr.length,
+               length, payload - (uint8_t *)header);
+    }
+"""
+
+
+def said(capfd: pytest.CaptureFixture[str]) -> list[str]:
+    return [line.partition("says ")[2] for line in capfd.readouterr().err.splitlines() if "says " in line]
+
+
+def test_packets_of_the_line_rate_check_have_pspins_headers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    program(tmp_path, SAYS)
+    source = tmp_path / "mine.c"
+
+    def check(**options: Any) -> list[str]:
+        nicety.check_line_rate(source, nics="pspin", **options)
+        return said(capfd)
+
+    equal = check(packet_sizes=[100], messages=1)
+    assert set(equal) == {"100 4.5 100 17 c6120001 c6130001 49152 9 80 72 28"}
+    made = check(traffic="udp src=10.1.2.3 dst=10.4.5.6 sport=7 dport=53 size=100 rate=1Mpps packets=2")
+    assert made == ["100 4.5 100 17 a010203 a040506 7 53 80 72 28"] * 2
+    # A frame of Ethernet with a VLAN's tag, padded to 60 bytes.
+    capture = tmp_path / "frames.pcap"
+    ip = struct.pack(">BBHHHBBHII", 0x45, 0, 36, 9, 0, 64, 17, 0, 0x0A010203, 0x0A040506)
+    frame = bytes(12) + struct.pack(">HHH", 0x8100, 5, 0x0800) + ip + struct.pack(">HHHH", 7, 53, 16, 0)
+    frame += bytes(60 - len(frame))
+    capture.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+    with capture.open("ab") as file:
+        file.write(struct.pack("<IIII", 1, 2, len(frame), len(frame)) + frame)
+    assert check(traffic=f"capture={capture}") == ["36 4.5 36 17 a010203 a040506 7 53 16 8 28"]
+
+
 def test_printf_and_helpers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     body = """
     __handler__ void f(handler_args_t *args) {
@@ -251,7 +293,7 @@ def test_printf_and_helpers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         printf("%u bytes, first %u, %u %u %u\\n", length, payload[0], FAST_MOD(13, 8), MIN(3, 4), MAX(3, 4));
     }
     """
-    header = bytes(24) + (8 + 36).to_bytes(2, "little") + bytes(2)
+    header = bytes([0x54, 0]) + (28 + 36).to_bytes(2, "little") + bytes(24)
     run(program(tmp_path, body), header + bytes([77]) + bytes(35))
     assert "HPU 0] 36 bytes, first 77, 5 3 4" in capfd.readouterr().err
 

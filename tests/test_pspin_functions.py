@@ -156,7 +156,7 @@ FUNCTIONS: dict[str, tuple[str, list[int]]] = {
             " = payload[0];"
             "out[2] = payload - packet;"
         ),
-        [36, 100, 28],
+        [200 - 28, 100, 28],
     ),
     "FAST_MOD": ("volatile uint32_t a = 13; out[0] = FAST_MOD(a, 8);", [5]),
     "MIN": ("volatile int a = -3; out[0] = MIN(a, 4); out[1] = MIN(4, a);", [2**32 - 3, 2**32 - 3]),

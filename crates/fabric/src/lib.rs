@@ -35,7 +35,7 @@ mod transit;
 
 pub use capture::{Captured, CapturedLink, Fate};
 pub use ethernet::{
-    Alpha, Buffering, Drops, FlowControl, Pause, PauseSpec, PausedRing, Per, QueueStatistics,
+    Alpha, Buffering, Drops, FlowControl, LEAST, Pause, PauseSpec, PausedRing, Per, QueueStatistics,
 };
 pub use fat_tree::{FatTree, UpRouting};
 pub use faults::{

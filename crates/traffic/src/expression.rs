@@ -1,5 +1,6 @@
 //! Traffic as an expression describes it.
 
+use crate::form::Form;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -22,6 +23,10 @@ pub struct Traffic {
     pub start_ps: Option<u64>,
     /// Whether the expression says addresses of sources, and of destinations.
     pub(crate) says: (bool, bool),
+    /// Whether its sizes are those of IMIX.
+    pub(crate) is_imix: bool,
+    /// What packets are.
+    pub(crate) form: Form,
 }
 
 /// Where frames come from.
@@ -161,6 +166,21 @@ impl Sizes {
     /// the last four are the frame check sequence, which no handler sees.
     pub fn imix() -> Sizes {
         Sizes::Weighted(vec![(60, 7), (590, 4), (1514, 1)])
+    }
+
+    /// The same without Ethernet's header and padding.
+    pub(crate) fn imix_packets() -> Sizes {
+        Sizes::Weighted(vec![(40, 7), (576, 4), (1500, 1)])
+    }
+
+    /// With so many bytes more.
+    pub(crate) fn plus(self, bytes: u64) -> Sizes {
+        match self {
+            Sizes::Range(first, last) => Sizes::Range(first + bytes, last + bytes),
+            Sizes::Weighted(sizes) => {
+                Sizes::Weighted(sizes.into_iter().map(|(size, weight)| (size + bytes, weight)).collect())
+            }
+        }
     }
 
     /// With every size that is below this one raised to it.

@@ -11,6 +11,7 @@
 //! - [`capture`]: captures of packets, pcap and pcapng, also compressed by gzip or zstd.
 //! - `expression.rs`, `parse.rs`, `error.rs`: expressions, their parser, and errors that name a position.
 //! - `template.rs`, `zipf.rs`: frames of UDP and TCP in flows.
+//! - `form.rs`: frames, or the packets of IP in them, as handlers of PsPIN have them.
 //! - `arrivals.rs`: when frames are due.
 //! - `stream.rs`: all of it, one frame at a time; `ahead.rs`: the same, read ahead by a thread.
 //!
@@ -38,6 +39,7 @@ mod arrivals;
 pub mod capture;
 mod error;
 mod expression;
+mod form;
 mod parse;
 mod stream;
 mod template;
@@ -48,4 +50,5 @@ pub use error::TrafficError;
 pub use expression::{
     Addresses, Arrivals, Cut, Popularity, Ports, Protocol, Rate, Sizes, Source, Template, Traffic,
 };
+pub use form::{Form, core_order_header};
 pub use stream::{Due, Stream};

@@ -13,6 +13,7 @@ use crate::error::TrafficError;
 use crate::expression::{
     Addresses, Arrivals, Cut, Popularity, Ports, Protocol, Rate, Sizes, Source, Template, Traffic,
 };
+use crate::form::Form;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
@@ -84,7 +85,10 @@ impl Traffic {
         let to = items.value("to").map(rank).transpose()?.map(|rank| rank as u32);
         let start_ps = items.start()?;
         let says = (items.find("src").is_some(), items.find("dst").is_some());
-        Ok(Traffic { text: text.to_owned(), source, rate, arrivals, packets, to, start_ps, says })
+        let is_imix =
+            items.find("imix").is_some() || items.value("size").is_some_and(|(size, _)| size == "imix");
+        let (text, form) = (text.to_owned(), Form::Frame);
+        Ok(Traffic { text, source, rate, arrivals, packets, to, start_ps, says, is_imix, form })
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::arrivals::Clock;
 use crate::capture::{self, Capture, Packet};
 use crate::error::TrafficError;
-use crate::expression::{Addresses, Cut, Rate, Source, Traffic};
+use crate::expression::{Addresses, Cut, Rate, Sizes, Source, Template, Traffic};
+use crate::form::Form;
 use crate::template::Maker;
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -36,7 +37,8 @@ pub struct Stream {
     frames: Frames,
     clock: Option<Clock>,
     left: Option<u64>,
-    /// Most bytes of a frame.
+    form: Form,
+    /// Most bytes of a packet.
     largest: u64,
 }
 
@@ -119,11 +121,24 @@ impl Traffic {
         self
     }
 
-    /// Opens the traffic for a card whose frames have at most so many bytes, without their check sequence.
+    /// Makes its packets of this form: sizes and rates are those of what handlers find.
+    #[must_use]
+    pub fn formed(mut self, form: Form) -> Traffic {
+        if let (Source::Template(template), Form::Packet, true) = (&mut self.source, form, self.is_imix) {
+            let headers = template.protocol.headers(template.is_ip6()) - form.in_front();
+            template.sizes = Sizes::imix_packets().at_least(headers);
+        }
+        self.form = form;
+        self
+    }
+
+    /// Opens the traffic for a card whose packets have at most so many bytes: frames without their check sequence, if nothing
+    /// else is said.
     ///
     /// # Errors
     /// A capture that is none or cannot be read, or sizes above the most.
     pub fn open(&self, seed: u64, largest: u64) -> Result<Stream, TrafficError> {
+        let largest = largest.min(self.form.most());
         let frames = match &self.source {
             Source::Template(template) => {
                 let (_, most) = template.sizes.extent();
@@ -133,7 +148,10 @@ impl Traffic {
                     );
                     return Err(TrafficError::new(message));
                 }
-                Frames::Made(Box::new(Maker::new(template.clone(), most, seed)))
+                // They are made as frames.
+                let front = self.form.in_front();
+                let sizes = template.sizes.clone().plus(front);
+                Frames::Made(Box::new(Maker::new(Template { sizes, ..template.clone() }, most + front, seed)))
             }
             Source::Capture { path, looped, cut } => Frames::Captured(Box::new(Captured {
                 path: path.clone(),
@@ -149,7 +167,7 @@ impl Traffic {
             Source::Capture { .. } => None,
         };
         let clock = Clock::new(self.rate, self.arrivals, bytes, seed);
-        Ok(Stream { frames, clock, left: self.packets, largest })
+        Ok(Stream { frames, clock, left: self.packets, form: self.form, largest })
     }
 }
 
@@ -175,9 +193,10 @@ impl Stream {
         let recorded = match &mut self.frames {
             Frames::Made(maker) => {
                 maker.make(frame);
+                self.form.take(frame);
                 None
             }
-            Frames::Captured(captured) => match (captured.next(frame, self.largest)?, self.left) {
+            Frames::Captured(captured) => match (captured.next(frame, self.form, self.largest)?, self.left) {
                 (Some(due), _) => due,
                 (None, None) => return Ok(None),
                 (None, Some(left)) => return Err(captured.too_few(left)),
@@ -204,14 +223,19 @@ impl Captured {
     }
 
     /// The next frame, and when it is due by its recorded time, if that counts.
-    fn next(&mut self, frame: &mut Vec<u8>, largest: u64) -> Result<Option<Option<Due>>, TrafficError> {
+    fn next(
+        &mut self,
+        frame: &mut Vec<u8>,
+        form: Form,
+        largest: u64,
+    ) -> Result<Option<Option<Due>>, TrafficError> {
         loop {
             let place = self.path.display();
             let number = self.capture.packets() + 1;
             match self.capture.next_packet() {
                 Some(Ok(packet)) => {
                     let wrong = |what: String| TrafficError::new(format!("{place}: packet {number} {what}"));
-                    copy(&packet, self.cut, largest, frame).map_err(wrong)?;
+                    copy(&packet, self.cut, form, largest, frame).map_err(wrong)?;
                     if !self.recorded {
                         return Ok(Some(None));
                     }
@@ -242,7 +266,7 @@ impl Captured {
 }
 
 /// Copies a packet's frame; the error says what it is or has.
-fn copy(packet: &Packet<'_>, cut: Cut, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
+fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
     let Packet { link, bytes, length, .. } = *packet;
     if link != ETHERNET {
         return Err(format!(
@@ -251,9 +275,12 @@ fn copy(packet: &Packet<'_>, cut: Cut, largest: u64, frame: &mut Vec<u8>) -> Res
         ));
     }
     let length = length.max(bytes.len() as u64);
-    if length > largest {
+    let front = form.in_front_of(bytes) as u64;
+    if length > largest + front {
+        let in_front =
+            if front > 0 { format!(", {front} of them in front of its packet") } else { String::new() };
         return Err(format!(
-            "has {length} bytes, and a packet of the card carries {largest} at most; give the card longer ones (frames.mtu, or \
+            "has {length} bytes{in_front}, and a packet of the card carries {largest} at most; give the card longer ones (frames.mtu, or \
              packet.payload), or a capture without it"
         ));
     }
@@ -269,7 +296,13 @@ fn copy(packet: &Packet<'_>, cut: Cut, largest: u64, frame: &mut Vec<u8>) -> Res
     frame.clear();
     frame.extend_from_slice(bytes);
     frame.resize(length as usize, 0);
-    Ok(())
+    form.take(frame);
+    match frame.is_empty() {
+        true => {
+            Err("has no more than its header of Ethernet, and the card's packets begin behind that".into())
+        }
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -411,6 +444,34 @@ mod tests {
                 .starts_with("/nowhere.pcap: ")
         );
         assert!(all(&Traffic::parse("udp size=2000").unwrap()).unwrap_err().contains("up to 1514"));
+    }
+
+    #[test]
+    fn packets_of_captured_frames_are_without_what_is_in_front_of_them() {
+        let tagged = [&[1; 12][..], &[0x81, 0, 0, 5, 0x08, 0x06], &[3; 10]].concat();
+        let of = |name: &str, frames: &[Vec<u8>], largest| {
+            let written: Vec<_> = frames.iter().map(|frame| (0, frame.clone(), 0)).collect();
+            let file = File::new(name, &pcap(1, &written));
+            let traffic = file.traffic("rate=8Gbps").formed(Form::Packet);
+            let mut stream = traffic.open(1, largest).unwrap();
+            let (mut packet, mut got) = (Vec::new(), Vec::new());
+            while let Some(due) = stream.next_frame(&mut packet).map_err(|error| error.to_string())? {
+                got.push((due, packet.clone()));
+            }
+            Ok::<_, String>(got)
+        };
+        let frames = [vec![2; 34], tagged.clone()];
+        // A byte a nanosecond, of packets.
+        let ns = |at: u64, lasts: u64| Due::At { at: 1_000 * at, lasts: 1_000 * lasts };
+        let due = [(ns(0, 20), vec![2; 20]), (ns(20, 30), vec![3; 10])];
+        assert_eq!(of("front", &frames, 20).unwrap(), due);
+        let error = of("front-long", &frames, 19).unwrap_err();
+        assert!(error.contains("packet 1 has 34 bytes, 14 of them in front of its packet, and"), "{error}");
+        assert_eq!(of("front-tag", std::slice::from_ref(&tagged), 10).unwrap().len(), 1);
+        let error = of("front-alone", &[vec![2; 14]], 20).unwrap_err();
+        assert!(error.contains("packet 1 has no more than its header of Ethernet"), "{error}");
+        let long = Traffic::parse("udp size=65549 packets=1").unwrap().formed(Form::Packet);
+        assert!(long.open(1, 1 << 17).err().unwrap().to_string().contains("65535 at most"));
     }
 
     #[test]

@@ -30,12 +30,13 @@ typedef struct {
     udp_hdr_t udp_hdr;
 } __attribute__((packed)) pkt_hdr_t;
 
-/* The payload of a UDP packet at `pkt`, and its length. */
+/* The payload of a UDP packet at `pkt`, behind a header of IP of `ihl` words, and its length by that of the IP packet
+ * without options: as PsPIN has it. */
 #define GET_IP_UDP_PLD(pkt, pld, len)                                                                  \
     {                                                                                                  \
-        pkt_hdr_t *pspin_header_ = (pkt_hdr_t *)(pkt);                                                 \
-        (len) = pspin_header_->udp_hdr.length - sizeof(udp_hdr_t);                                     \
-        (pld) = (uint8_t *)(pkt) + sizeof(ip_hdr_t) + sizeof(udp_hdr_t);                               \
+        ip_hdr_t *pspin_header_ = (ip_hdr_t *)(pkt);                                                   \
+        (len) = pspin_header_->length - sizeof(ip_hdr_t) - sizeof(udp_hdr_t);                          \
+        (pld) = (uint8_t *)(pkt) + pspin_header_->ihl * 4 + sizeof(udp_hdr_t);                         \
     }
 
 #endif

@@ -19,7 +19,7 @@ use nicety::{
     Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, NetworkStatistics, Place, Run,
     Topology,
 };
-use nicety_fabric::{Buffering, PauseSpec};
+use nicety_fabric::{Buffering, LEAST, PauseSpec};
 use nicety_nic::spin::{Offered, Target};
 use nicety_traffic::{Stream, TrafficError};
 use nicety_types::Duration;
@@ -251,7 +251,8 @@ impl Rig<'_> {
             (None, None) => {
                 let generator = OnHost::of(cluster.host(sender_of(0).0), tested)?;
                 let interval = |bytes| generator.interval(bytes);
-                shares(expressions, self.request.seed, tested.sizes().1, &interval, self.environment)?
+                let open = |traffic, seed| tested.open(traffic, seed);
+                shares(expressions, self.request.seed, (&open, &interval), self.environment)?
             }
         };
         let send = |(port, expression): (u32, &String)| {
@@ -310,6 +311,11 @@ impl Rig<'_> {
         if measured.is_at_rate(&load) && dropped == 0 {
             load.without_queues();
         }
+        if earlier.is_some() {
+            // The wire is paused instead of what the tested one drops, which sends no pauses.
+            let pauses = link.gap.cover(LEAST * pauses_of_card(&run.network));
+            load.busy.link = load.busy.link.saturating_sub(pauses);
+        }
         load.port =
             (ports > 1).then(|| busiest_port(&run.network, earlier.map_or(&each, |earlier| &earlier.each)));
         Ok(Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run })
@@ -324,7 +330,7 @@ impl Rig<'_> {
         packets: u64,
         times: f64,
     ) -> Result<Rc<RefCell<Sender>>, Error> {
-        let opened = traffic_of(expression)?.open(seed_of(self.request.seed, port), tested.sizes().1);
+        let opened = tested.open(traffic_of(expression)?, seed_of(self.request.seed, port));
         let has_frames = tested.has_frames();
         let mut stream = opened.and_then(Stream::ahead).map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
@@ -426,6 +432,12 @@ fn dropped_before(network: &NetworkStatistics, port: u32) -> u64 {
 fn dropped(network: &NetworkStatistics) -> u64 {
     let own = network.queues.iter().filter(|queue| queue.reason == Drops::Card);
     own.map(|queue| queue.dropped_packets).sum()
+}
+
+/// Pause frames that the card sent.
+fn pauses_of_card(network: &NetworkStatistics) -> u64 {
+    let own = network.queues.iter().filter(|queue| queue.reason == Drops::Card);
+    own.map(|queue| queue.pauses_sent).sum()
 }
 
 /// How long the sender was not allowed to send, in nanoseconds.

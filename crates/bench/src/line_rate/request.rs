@@ -277,9 +277,8 @@ impl Request {
                      --lossy out, or write --set transport.reliable=false"
                 ));
             }
-            let largest = tested.sizes().1;
             for traffic in &traffic {
-                traffic.clone().open(self.seed, largest).map_err(|error| refused(&error))?;
+                tested.open(traffic.clone(), self.seed).map_err(|error| refused(&error))?;
             }
         }
         Ok(Resolved { cards, packet_sizes: vec![0] })

@@ -14,6 +14,7 @@ use nicety::{
 use nicety_nic::SpinSpec;
 use nicety_nic::spin::{Generated, Processors};
 use nicety_portals::{List, Me, MeOptions};
+use nicety_traffic::{Form, core_order_header};
 use nicety_types::NodeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,7 +93,7 @@ impl Rig<'_> {
             ..ClusterConfig::new(2, self.card.clone())
         })?;
         let interval = cluster.host(0).portals()?.card().wire_interval(self.packet_bytes);
-        self.generate(&mut cluster);
+        self.generate(&mut cluster, Tested::Messages(spec).form());
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
         let card = OnHost::Messages(cluster.host(1).portals()?.card().clone());
@@ -113,7 +114,7 @@ impl Rig<'_> {
     }
 
     /// Rank 0 sends at line rate.
-    fn generate(&self, cluster: &mut Cluster) {
+    fn generate(&self, cluster: &mut Cluster, form: Form) {
         let messages = self.request.messages();
         let what = Generated {
             target: NodeId(1),
@@ -124,11 +125,18 @@ impl Rig<'_> {
             messages: messages.total(),
         };
         let user_header = self.request.user_header.clone();
+        // Packets of PsPIN say in their headers how long they are.
+        let header = match form {
+            Form::Frame => Vec::new(),
+            Form::Packet => core_order_header(self.packet_bytes).to_vec(),
+        };
         cluster.program(0, move |host| async move {
             host.barrier().await;
             let mut rng = host.rng("line-rate payload");
             let fill = |offset: u64, bytes: &mut [u8]| {
                 rng.fill(bytes);
+                let length = header.len().min(bytes.len());
+                bytes[..length].copy_from_slice(&header[..length]);
                 let rest = user_header.get(offset as usize..).unwrap_or_default();
                 let length = rest.len().min(bytes.len());
                 bytes[..length].copy_from_slice(&rest[..length]);

@@ -6,7 +6,7 @@
 use super::request::{refused, traffic_of};
 use nicety::{Environment, Error};
 use nicety_nic::spin::{Due, Pace};
-use nicety_traffic::{Due as TrafficDue, Stream};
+use nicety_traffic::{Due as TrafficDue, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Time};
 use std::sync::atomic::Ordering;
 
@@ -24,26 +24,28 @@ pub(super) fn due(due: TrafficDue, times: f64) -> Due {
     }
 }
 
-/// The packets that each port offers; none for a single port, which offers all. Frames have `largest` bytes at most, and one of so many
-/// bytes has the link for that `interval`.
+/// Opens traffic for a card, with a seed.
+type Open<'o> = dyn Fn(Traffic, u64) -> Result<Stream, TrafficError> + 'o;
+
+/// The packets that each port offers; none for a single port, which offers all. Traffic is opened by `open`, and a packet of so many bytes
+/// has the link for that `interval`.
 ///
 /// # Errors
 /// Traffic that is none, or an interrupt.
 pub(super) fn shares(
     expressions: &[String],
     seed: u64,
-    largest: u64,
-    interval: &dyn Fn(u64) -> Duration,
+    (open, interval): (&Open<'_>, &dyn Fn(u64) -> Duration),
     environment: &Environment<'_>,
 ) -> Result<Option<Vec<u64>>, Error> {
     if expressions.len() < 2 {
         return Ok(None);
     }
-    let open = |(port, expression): (u32, &String)| {
-        let opened = traffic_of(expression)?.open(seed_of(seed, port), largest);
+    let wire = |(port, expression): (u32, &String)| {
+        let opened = open(traffic_of(expression)?, seed_of(seed, port));
         Wire::on(opened.map_err(|error| refused(&error))?)
     };
-    let mut wires = (0..).zip(expressions).map(open).collect::<Result<Vec<_>, _>>()?;
+    let mut wires = (0..).zip(expressions).map(wire).collect::<Result<Vec<_>, _>>()?;
     let interrupt = environment.interrupt.as_deref();
     loop {
         let first = wires.iter_mut().min_by_key(|wire| wire.at).expect("there are two at least");
@@ -104,7 +106,8 @@ mod tests {
         let interval = |bytes| Duration::from_ps(80 * (bytes + 24));
         let of = |expressions: &[&str]| {
             let expressions: Vec<String> = expressions.iter().map(ToString::to_string).collect();
-            shares(&expressions, 1, 1518, &interval, &Environment::default()).unwrap()
+            let open = |traffic: Traffic, seed| traffic.open(seed, 1518);
+            shares(&expressions, 1, (&open, &interval), &Environment::default()).unwrap()
         };
         assert_eq!(of(&["udp"]), None);
         assert_eq!(of(&["udp size=64 packets=100", "udp size=64 packets=100"]), Some(vec![100, 100]));

@@ -7,6 +7,7 @@ use nicety_fabric::LinkSpec;
 use nicety_nic::SpinSpec;
 use nicety_nic::ethernet::{EthernetSpec, ForHost, HandlersSpec, HostWork, InstallError};
 use nicety_nic::spin::{self, Busy, HpuSpec, Processors, load_frame_handler};
+use nicety_traffic::{Form, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Gap, NodeId};
 use std::rc::Rc;
 
@@ -75,6 +76,22 @@ impl<'c> Tested<'c> {
             Tested::Messages(spec) => spec.ports,
             Tested::Frames(spec, _) => spec.node.ports,
         }
+    }
+
+    /// What its packets are: handlers for PsPIN find those that PsPIN has.
+    pub(super) fn form(&self) -> Form {
+        match self {
+            Tested::Messages(spec) if spec.hpu.pspin.is_some() => Form::Packet,
+            _ => Form::Frame,
+        }
+    }
+
+    /// Its packets of this traffic.
+    ///
+    /// # Errors
+    /// As [`Traffic::open`].
+    pub(super) fn open(&self, traffic: Traffic, seed: u64) -> Result<Stream, TrafficError> {
+        traffic.formed(self.form()).open(seed, self.sizes().1)
     }
 
     /// The sizes of packets, in bytes.

@@ -31,7 +31,7 @@ use std::rc::Rc;
 
 /// The least bytes of a packet on the wire: the shortest frame of IEEE 802.3, 64 bytes, its preamble and start delimiter, 8,
 /// and the gap between packets, 12. A pause frame has as many.
-pub(crate) const LEAST: u64 = 84;
+pub const LEAST: u64 = 84;
 
 /// What a network does so that its buffers do not overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

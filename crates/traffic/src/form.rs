@@ -1,0 +1,223 @@
+//! What a packet is: a frame of Ethernet, or what is in one, as PsPIN has it.
+
+/// What handlers find where a packet begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// The frame, from its destination address on.
+    #[default]
+    Frame,
+    /// The packet in it: a header of IP version 4, and of UDP behind it, with their fields in the byte order of a little-endian core, and the
+    /// two halves of the first byte exchanged, so that the version is in the lower one. All other bytes are as on the wire.
+    /// Source: PsPIN's `packets.h`, and the packets that its driver makes.
+    Packet,
+}
+
+/// Bytes of Ethernet's header without tags.
+const ETHERNET: usize = 14;
+/// Bytes of a VLAN's tag, and the types that say that there is one.
+const TAG: usize = 4;
+const TAGS: [u16; 2] = [0x8100, 0x88a8];
+/// The type of IP version 4.
+const IP: u16 = 0x0800;
+/// Bytes of IP's header without options.
+const IP_HEADER: usize = 20;
+/// The number of UDP, and bytes of its header.
+const UDP: u8 = 17;
+const UDP_HEADER: usize = 8;
+
+impl Form {
+    /// Most bytes that there can be.
+    pub(crate) const fn most(self) -> u64 {
+        match self {
+            Form::Frame => u64::MAX,
+            Form::Packet => u16::MAX as u64,
+        }
+    }
+
+    /// Bytes in front of the packet in a made frame.
+    pub(crate) const fn in_front(self) -> u64 {
+        match self {
+            Form::Frame => 0,
+            Form::Packet => ETHERNET as u64,
+        }
+    }
+
+    /// The same in any frame, with its tags.
+    pub(crate) fn in_front_of(self, frame: &[u8]) -> usize {
+        let mut at = self.in_front() as usize;
+        while at > 0 && TAGS.contains(&half(frame, at - 2)) && at + TAG <= frame.len() {
+            at += TAG;
+        }
+        at
+    }
+
+    /// Makes a frame what handlers find; an empty one where the frame has no more than Ethernet's header.
+    pub(crate) fn take(self, frame: &mut Vec<u8>) {
+        if self == Form::Frame {
+            return;
+        }
+        let at = self.in_front_of(frame);
+        let is_ip = half(frame, at - 2) == IP;
+        frame.drain(..at.min(frame.len()));
+        if is_ip {
+            in_core_order(frame);
+        }
+    }
+}
+
+/// Two bytes of a packet as a number; 0 where there are none.
+fn half(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
+}
+
+/// Puts the headers of a packet of IP version 4 into the order of the cores, and takes away the padding behind it; a header that is none
+/// stays as it is.
+fn in_core_order(packet: &mut Vec<u8>) {
+    let header = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
+    let length = usize::from(half(packet, 2));
+    if packet.first().is_none_or(|first| first >> 4 != 4) || header < IP_HEADER || length < header {
+        return;
+    }
+    if packet.len() < header {
+        return;
+    }
+    packet.truncate(length);
+    // Of a packet in several fragments only the first has the header of UDP.
+    let is_first = half(packet, 6) & 0x1fff == 0;
+    let is_udp = packet[9] == UDP && is_first && packet.len() >= header + UDP_HEADER;
+    packet[0] = packet[0].rotate_left(4);
+    for at in [2, 4, 6, 10] {
+        packet[at..at + 2].reverse();
+    }
+    for at in [12, 16] {
+        packet[at..at + 4].reverse();
+    }
+    if is_udp {
+        packet[header..header + UDP_HEADER].chunks_exact_mut(2).for_each(<[u8]>::reverse);
+    }
+}
+
+/// The headers of a packet of IP version 4 and UDP of so many bytes, in this order of the cores: from 198.18.0.1 to 198.19.0.1, port 49152 to 9.
+pub fn core_order_header(bytes: u64) -> [u8; IP_HEADER + UDP_HEADER] {
+    let length = u16::try_from(bytes).unwrap_or(u16::MAX);
+    let mut header = [0; IP_HEADER + UDP_HEADER];
+    header[0] = 0x54;
+    header[2..4].copy_from_slice(&length.to_le_bytes());
+    header[8..10].copy_from_slice(&[64, UDP]);
+    header[12..16].copy_from_slice(&[1, 0, 18, 198]);
+    header[16..20].copy_from_slice(&[1, 0, 19, 198]);
+    header[20..22].copy_from_slice(&49152u16.to_le_bytes());
+    header[22..24].copy_from_slice(&9u16.to_le_bytes());
+    header[24..26].copy_from_slice(&length.saturating_sub(IP_HEADER as u16).to_le_bytes());
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Traffic;
+    use proptest::prelude::*;
+
+    fn made(text: &str, count: usize) -> Vec<Vec<u8>> {
+        let mut stream = Traffic::parse(text).unwrap().formed(Form::Packet).open(1, 2048).unwrap();
+        let make = |_| {
+            let mut packet = Vec::new();
+            stream.next_frame(&mut packet).unwrap().unwrap();
+            packet
+        };
+        (0..count).map(make).collect()
+    }
+
+    fn taken(frame: &[u8]) -> Vec<u8> {
+        let mut packet = frame.to_vec();
+        Form::Packet.take(&mut packet);
+        packet
+    }
+
+    /// A frame with tags around these bytes.
+    fn frame(tags: &[u16], kind: u16, packet: &[u8]) -> Vec<u8> {
+        let mut frame = vec![7; 12];
+        for tag in tags {
+            frame.extend([tag.to_be_bytes(), [0, 5]].concat());
+        }
+        frame.extend(kind.to_be_bytes());
+        frame.extend(packet);
+        frame
+    }
+
+    #[test]
+    fn a_made_packet_is_what_its_header_says() {
+        for packet in made("udp src=10.1.2.3 dst=10.4.5.6 sport=1111 dport=2222 size=100", 3) {
+            let at = |at: usize| u16::from_le_bytes([packet[at], packet[at + 1]]);
+            assert_eq!((packet.len(), packet[0], packet[9]), (100, 0x54, 17));
+            assert_eq!((at(2), at(20), at(22), at(24)), (100, 1111, 2222, 80));
+            assert_eq!((&packet[12..16], &packet[16..20]), (&[3, 2, 1, 10][..], &[6, 5, 4, 10][..]));
+        }
+        // Of IMIX the sizes of its packets of IP; of IP version 6 and of TCP nothing is turned round.
+        let lengths = |text| made(text, 300).iter().map(Vec::len).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(lengths("imix").into_iter().collect::<Vec<_>>(), [40, 576, 1500]);
+        assert_eq!(lengths("udp ip6 imix").into_iter().collect::<Vec<_>>(), [48, 576, 1500]);
+        assert_eq!(lengths("size=64-66").into_iter().collect::<Vec<_>>(), [64, 65, 66]);
+        assert_eq!(made("udp ip6 size=70", 1)[0][..7], [0x60, 0, 0, 0, 0, 30, 17]);
+        assert_eq!(made("tcp dport=53 size=60", 1)[0][22..24], [0, 53]);
+    }
+
+    #[test]
+    fn the_header_of_equal_packets_is_as_a_made_one() {
+        let mut made = made("udp size=333", 1).remove(0);
+        // But for its checksum and the flag that it is not to be fragmented.
+        made[6..8].fill(0);
+        made[10..12].fill(0);
+        assert_eq!(core_order_header(333), made[..28]);
+    }
+
+    #[test]
+    fn only_what_has_a_header_of_ip_is_turned_round() {
+        let ip = |first: u8, length: u16, protocol: u8, fragment: u16| {
+            let mut packet: Vec<u8> = (0..46).collect();
+            packet[0] = first;
+            packet[2..4].copy_from_slice(&length.to_be_bytes());
+            packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+            packet[9] = protocol;
+            packet
+        };
+        let ports = |packet: &[u8], at: usize| packet[at..at + 4].to_vec();
+        for tags in [&[][..], &[0x8100], &[0x88a8, 0x8100]] {
+            let packet = taken(&frame(tags, IP, &ip(0x45, 40, 17, 0x2000)));
+            // The padding is gone.
+            assert_eq!((packet.len(), packet[0], &packet[2..4]), (40, 0x54, &[40, 0][..]));
+            assert_eq!((ports(&packet, 20), &packet[28..]), (vec![21, 20, 23, 22], &ip(0, 0, 0, 0)[28..40]));
+        }
+        // With options the header of UDP is further behind; a later fragment has none, and TCP's is another one.
+        assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x46, 46, 17, 0))), 20), [20, 21, 22, 23]);
+        assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x46, 46, 17, 0))), 24), [25, 24, 27, 26]);
+        assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 17, 1))), 20), [20, 21, 22, 23]);
+        assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 6, 0))), 20), [20, 21, 22, 23]);
+        for (kind, first, length) in [(0x0806, 0x45, 46), (IP, 0x55, 46), (IP, 0x44, 46), (IP, 0x45, 19)] {
+            let packet = ip(first, length, 17, 0);
+            assert_eq!(taken(&frame(&[], kind, &packet)), packet, "{kind:x} {first:x} {length}");
+        }
+        assert_eq!(taken(&frame(&[], IP, &[])), []);
+        assert_eq!(taken(&frame(&[0x8100], IP, &[])), []);
+    }
+
+    proptest! {
+        #[test]
+        fn any_frame_is_taken_and_nothing_behind_the_headers_changes(
+            kind in prop::sample::select(vec![IP, 0x8100, 0x86dd]), bytes in prop::collection::vec(any::<u8>(), 0..120)
+        ) {
+            let frame = frame(&[], kind, &bytes);
+            let packet = taken(&frame);
+            prop_assert!(packet.len() <= bytes.len());
+            let mut as_frame = frame.clone();
+            Form::Frame.take(&mut as_frame);
+            prop_assert_eq!(&as_frame, &frame);
+            if kind == IP && bytes.first().is_some_and(|first| first >> 4 == 4) {
+                let behind = usize::from(bytes[0] & 0xf) * 4 + UDP_HEADER;
+                if let Some(rest) = packet.get(behind..) {
+                    prop_assert_eq!(rest, &bytes[behind..packet.len()]);
+                }
+            }
+        }
+    }
+}
