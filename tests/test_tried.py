@@ -126,6 +126,80 @@ def test_a_run_that_is_stopped_bounds_what_is_sustained(tmp_path: Path) -> None:
     assert " ms node " not in words
 
 
+SEMAPHORE = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    int32_t *inside = state;
+    while (__atomic_fetch_add(inside, 1, __ATOMIC_ACQUIRE) >= 4)
+        __atomic_fetch_add(inside, -1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 20; i++) __asm__ volatile("nop");
+    __atomic_fetch_add(inside, -1, __ATOMIC_RELEASE);
+    return FRAME_DROP;
+}
+"""
+
+
+def test_handlers_that_a_burst_stops_barely_keep_up(tmp_path: Path) -> None:
+    """At the rate at which they come few handlers run at once, and never wait for each other."""
+    file = tmp_path / "mine.c"
+    file.write_text(SEMAPHORE)
+    traffic = "udp src=10.0.0.0/8 flows=1M size=60 rate=5Mpps packets=20k"
+    for more in ({}, {"lossy": True}):
+        report = nicety.check_line_rate(file, nics="spin-100g", traffic=traffic, **more)
+        (row,) = report["rows"]
+        burst = row["burst"]
+        assert burst is not None
+        assert (burst["packets"], burst["at_once"], burst["later_fraction"]) == (20_000, 512, None)
+        assert "still running at its limit" in (burst["stopped"] or "")
+        assert (row["verdict"], row["capacity_fraction"]) == ("barely", 1.0)
+        words = " ".join(line_rate_text(report).replace("\n#", "").split())
+        assert "after a burst, 512 packets as fast as the wire brings them, a run was stopped: rule 'any'" in words
+        assert "by a run at" not in words
+    # As many as it holds at most, and a quarter of all.
+    (row,) = nicety.check_line_rate(file, nics="spin-100g", traffic=traffic.replace("20k", "1k"))["rows"]
+    assert row["burst"] is not None
+    assert row["burst"]["at_once"] == 250
+    (row,) = nicety.check_line_rate(file, nics="spin-100g", traffic=traffic.replace("20k", "100"))["rows"]
+    assert row["burst"] is None
+
+
+def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Path) -> None:
+    file = tmp_path / "mine.c"
+    file.write_text("""#include <handler.h>
+    volatile int32_t word;
+    __handler__ void packet(handler_args_t *args) {
+        int32_t seen;
+        do seen = word; while (compare_and_swap(&word, seen, seen + 1));
+    }
+    void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory) {
+        *hh = NULL; *ph = packet; *th = NULL; *memory = NULL;
+    }
+    """)
+
+    def check(rate: str) -> LineRateReport:
+        return nicety.check_line_rate(file, nics="pspin", traffic=f"udp size=64 packets=20k {rate}")
+
+    (full,) = check("")["rows"]
+    report = check("rate=14Mpps")
+    (row,) = report["rows"]
+    burst = row["burst"]
+    assert burst is not None
+    assert row["tried"][0]["verdict"] != "no"
+    assert (row["verdict"], row["limiting_part"], row["limited_by"]) == ("barely", "contended word", None)
+    assert row["capacity_fraction"] == burst["later_fraction"] < 0.95
+    assert sustained(row) == pytest.approx(sustained(full), rel=0.02)
+    words = " ".join(line_rate_text(report).replace("\n#", "").split())
+    assert "x the traffic's rate, after a burst of 4096 packets. It kept up here, but once packets wait" in words
+
+
+def test_a_lock_recovers_from_a_burst(tmp_path: Path) -> None:
+    for source, burst in (
+        (TICKET, {"packets": 10_000, "at_once": 512, "later_fraction": 1.0, "stopped": None}),
+        (WORK, None),
+    ):
+        (row,) = check(tmp_path, source, "rate=6Mpps arrivals=poisson packets=10k")["rows"]
+        assert (row["verdict"], row["burst"]) == ("yes", burst)
+
+
 def test_nothing_is_tried_where_the_wire_is_full_or_a_card_does_not_keep_up(tmp_path: Path) -> None:
     for traffic in ("packets=1k", "rate=100Mpps packets=2k"):
         (row,) = check(tmp_path, TICKET, traffic)["rows"]

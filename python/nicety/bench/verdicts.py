@@ -80,6 +80,11 @@ def _times(rate: float) -> str:
 
 
 def _by_run(row: LineRateRow) -> str:
+    burst = row["burst"]
+    if burst is not None and burst["stopped"] is not None:
+        return ""
+    if burst is not None and burst["later_fraction"] == row["capacity_fraction"]:
+        return f", after a burst of {burst['at_once']} packets"
     ran = [run for run in row["tried"] if run["stopped"] is None]
     if not ran:
         return ""
@@ -92,7 +97,13 @@ def _tried(row: LineRateRow) -> Iterator[str]:
     stopped = [run for run in row["tried"] if run["stopped"] is not None]
     for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
         yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
-    if row["tried"] and row["capacity_fraction"] < _ALL:
+    burst = row["burst"]
+    if burst is not None and burst["stopped"] is not None:
+        yield (
+            f"It kept up here, but after a burst, {burst['at_once']} packets as fast as the wire brings them, a run "
+            f"was stopped: {burst['stopped'].rstrip('.')}."
+        )
+    if (row["tried"] or burst) and row["capacity_fraction"] < _ALL:
         yield (
             "It kept up here, but once packets wait it gets no more through than that, and does not recover: a burst, "
             "or a longer run, is enough."

@@ -40,6 +40,23 @@ Addressing = Literal["virtual", "physical"]
 """The addresses that puts name."""
 
 
+class Burst(TypedDict):
+    """A run in which the first packets come at once.
+
+    Attributes:
+        packets: Packets offered.
+        at_once: The first of them, which come as fast as the wire brings them.
+        later_fraction: How fast the later half of all comes through, over the traffic's rate, and at most 1; where
+            packets are lost, how many of those behind the burst are not; none where the run was stopped.
+        stopped: Why the run was stopped, if it was.
+    """
+
+    packets: int
+    at_once: int
+    later_fraction: float | None
+    stopped: str | None
+
+
 class CardManifest(TypedDict):
     """The identification of a card in a report's manifest.
 
@@ -652,10 +669,12 @@ class LineRateRow(TypedDict):
         capacity_fraction: The rate that the card sustains with this part, over the line rate: above 1 it could do more.
             By its load; where no load says it, as with `waiting`, the rate that was seen. Where the card does not keep
             up, that is the most, as far as no end of the run is in it. Where it keeps up with traffic below the wire's
-            rate, it is what the runs that were `tried` show.
+            rate, it is what the runs that were `tried` show, and that of the `burst`.
         tried: Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it, and
             beyond that where handlers wait for locks, words or lines; none otherwise where the traffic has the wire's
             rate, or where the card does not keep up.
+        burst: A run at the traffic's rate that a burst comes before, where handlers wait for locks, words or lines, or
+            where a run that was tried was stopped.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             among them where no other part is overloaded, and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
@@ -707,6 +726,7 @@ class LineRateRow(TypedDict):
     limiting_part: str
     capacity_fraction: float
     tried: list[TriedRate]
+    burst: Burst | None
     parts: list[CardPart]
     limited_by: str | None
     reachable_fraction: float

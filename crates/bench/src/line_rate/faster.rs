@@ -38,12 +38,19 @@ pub(super) struct Speed {
     pub(super) times: f64,
     /// How many packets each port offers, if it is not to be found out.
     pub(super) shares: Option<Vec<u64>>,
+    /// How much earlier than that each packet comes, but for those that are due at once then.
+    pub(super) ahead: Duration,
 }
 
 impl Speed {
     /// The rate that it has.
     pub(super) const fn as_given() -> Speed {
-        Speed { times: 1.0, shares: None }
+        Speed { times: 1.0, shares: None, ahead: Duration::ZERO }
+    }
+
+    /// So many times as fast, and so many packets of each port.
+    pub(super) const fn some(times: f64, shares: Vec<u64>) -> Speed {
+        Speed { times, shares: Some(shares), ahead: Duration::ZERO }
     }
 }
 
@@ -81,7 +88,7 @@ impl Rig<'_> {
         let wire = 1.0 / first.wire.max(f64::MIN_POSITIVE);
         let quiet = self.quiet();
         try_rates(&first.row, &first.failures, wire, |times| {
-            let speed = Speed { times, shares: Some(shares.clone()) };
+            let speed = Speed::some(times, shares.clone());
             let card = with_wire(self.card, times / wire)?;
             let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
             rig.offer_at(tested, expressions, &speed, None).map(|judged| (judged.row, judged.failures))
@@ -169,7 +176,10 @@ fn try_rate(
     times: f64,
     run: &impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
 ) -> Result<Outcome, Error> {
-    let faster = match run(times).and_then(|(row, found)| without_new(row, found, failures)) {
+    let ran = run(times).and_then(|(row, found)| {
+        new_failure(found, failures).map_or(Ok(row), |failure| Err(Error::Program(failure)))
+    });
+    let faster = match ran {
         Err(Error::Interrupted) => return Err(Error::Interrupted),
         Err(error) => return Ok(Outcome::Stopped(error)),
         Ok(faster) => faster,
@@ -194,6 +204,11 @@ pub(super) struct Tries {
 }
 
 impl Tries {
+    /// Whether a run was stopped.
+    pub(super) fn stopped_one(&self) -> bool {
+        self.rows.iter().any(|row| row.stopped.is_some())
+    }
+
     /// A run at so many times the first one's rate, of which the wire takes so many times as much; the least that is `known` to be sustained counts.
     fn add(&mut self, times: f64, wire: f64, (run, sustains): (Row, f64), known: f64, first: &Row) {
         self.rows.push(TriedRow::of(times, times > wire, &run, sustains));
@@ -247,7 +262,7 @@ fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> {
 }
 
 /// How many packets each port offers of traffic with so many.
-fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
+pub(super) fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
     let some = |packets: u64| match offered > PACKETS {
         true => (u128::from(packets) * u128::from(PACKETS)).div_ceil(offered.into()) as u64,
         false => packets,
@@ -255,13 +270,21 @@ fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
     of_ports.unwrap_or(&[offered]).iter().map(|packets| some(*packets)).collect()
 }
 
-/// The row of a run, unless something failed in it that did not before.
-fn without_new(row: Row, found: Vec<Failure>, before: &[Failure]) -> Result<Row, Error> {
+/// What failed in a run that did not before, if anything.
+pub(super) fn new_failure(found: Vec<Failure>, before: &[Failure]) -> Option<String> {
     let is_known = |failure: &Failure| before.iter().any(|other| other.kind == failure.kind);
-    match found.into_iter().find(|failure| !is_known(failure)) {
-        Some(failure) => Err(Error::Program(failure.text)),
-        None => Ok(row),
-    }
+    found.into_iter().find(|failure| !is_known(failure)).map(|failure| failure.text)
+}
+
+/// Why a run was stopped, without when and where, which are this run's.
+pub(super) fn what_stopped(error: &Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let what = match line.starts_with('[') {
+        true => line.split_once("] ").map_or(line, |(_, what)| what),
+        false => line,
+    };
+    what.to_owned()
 }
 
 impl TriedRow {
@@ -278,13 +301,6 @@ impl TriedRow {
     }
 
     fn stopped(rate_fraction: f64, beyond_wire: bool, first: &Row, error: &Error) -> TriedRow {
-        // Without when and where, which are this run's.
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        let what = match line.starts_with('[') {
-            true => line.split_once("] ").map_or(line, |(_, what)| what),
-            false => line,
-        };
         TriedRow {
             rate_fraction,
             beyond_wire,
@@ -292,7 +308,7 @@ impl TriedRow {
             verdict: None,
             limiting_part: None,
             capacity_fraction: None,
-            stopped: Some(what.to_owned()),
+            stopped: Some(what_stopped(error)),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! [`plan`] lists the programs to compile, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet
 //! size.
 
+mod burst;
 mod demand;
 mod faster;
 mod growth;
@@ -28,6 +29,7 @@ mod shares;
 mod tested;
 mod verdict;
 
+pub use burst::BurstRow;
 pub use faster::TriedRow;
 pub use growth::GrowthRow;
 pub use load::{LockRow, RetryRow};

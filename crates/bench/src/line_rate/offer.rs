@@ -107,7 +107,8 @@ impl Rig<'_> {
     ) -> Result<(Row, Vec<Failure>), Error> {
         let judged = self.offer_at(tested, expressions, &Speed::as_given(), recorded)?;
         let tries = self.try_faster(tested, expressions, &judged)?;
-        Ok((judged.row.tried(tries), judged.failures))
+        let burst = self.try_burst(tested, expressions, &judged, &tries)?;
+        Ok((judged.row.tried(tries).behind(burst), judged.failures))
     }
 
     /// Measures traffic that comes so fast.
@@ -215,6 +216,24 @@ impl Rig<'_> {
         })
     }
 
+    /// Offers traffic of which so many packets come at once to begin with. Gives how fast the rest came through, over its rate and at most
+    /// 1: the later half where senders wait, and what was not dropped where they do not, since a burst loses what finds no place. And
+    /// what failed.
+    pub(super) fn offer_behind(
+        &self,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        speed: &Speed,
+        at_once: u64,
+    ) -> Result<(f64, Vec<Failure>), Error> {
+        let overload = Overload::of(self.request);
+        let offering = self.run_traffic(tested, expressions, overload, speed, false, None)?;
+        let of_burst = at_once.saturating_sub(offering.load.buffer_packets);
+        let behind = offering.dropped.saturating_sub(of_burst) as f64;
+        let kept = 1.0 - behind / (offering.all.packets - at_once).max(1) as f64;
+        Ok((offering.measured.sent_fraction().min(kept), offering.run.failures()))
+    }
+
     /// Offers traffic to a card: that of an earlier run, with its times, where there is one.
     fn run_traffic(
         &self,
@@ -257,7 +276,7 @@ impl Rig<'_> {
         };
         let send = |(port, expression): (u32, &String)| {
             let packets = shares.as_ref().map_or(u64::MAX, |shares| shares[port as usize]);
-            self.send(&mut cluster, tested, (port, expression), packets, speed.times)
+            self.send(&mut cluster, tested, (port, expression), packets, speed)
         };
         let senders = (0..).zip(expressions).map(send).collect::<Result<Vec<_>, _>>()?;
         // The memory lives as long as the run.
@@ -321,20 +340,21 @@ impl Rig<'_> {
         Ok(Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run })
     }
 
-    /// The sender of a port sends its traffic, so many packets at most, and so many times as fast as it is due.
+    /// The sender of a port sends its traffic, so many packets at most, at this speed.
     fn send(
         &self,
         cluster: &mut Cluster,
         tested: &Tested<'_>,
         (port, expression): (u32, &str),
         packets: u64,
-        times: f64,
+        speed: &Speed,
     ) -> Result<Rc<RefCell<Sender>>, Error> {
         let opened = tested.open(traffic_of(expression)?, seed_of(self.request.seed, port));
         let has_frames = tested.has_frames();
         let mut stream = opened.and_then(Stream::ahead).map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
         let left = sender.clone();
+        let (times, ahead) = (speed.times, speed.ahead);
         cluster.program(sender_of(port).0, move |host| async move {
             host.barrier().await;
             let mut rest = packets;
@@ -344,7 +364,7 @@ impl Rig<'_> {
                     left.borrow_mut().error = Some(error);
                     None
                 });
-                due.map(|due| due_of(due, times))
+                due.map(|due| due_of(due, times, ahead))
             };
             let target = Target { node: CARD, pt: PT, match_bits: DATA };
             // Nobody ends it early.

@@ -1,6 +1,7 @@
 //! The results of a line-rate check.
 
 use super::super::figures::nearest_rank;
+use super::burst::BurstRow;
 use super::demand::Demand;
 use super::faster::TriedRow;
 use super::growth::{GrowthRow, Series};
@@ -189,11 +190,14 @@ pub struct Row {
     pub limiting_part: String,
     /// The rate that the card sustains with this part, over the line rate: above 1 it could do more. By its load; where no load says it,
     /// as with `waiting`, the rate that was seen. Where the card does not keep up, that is the most, as far as no end of the run is in it.
-    /// Where it keeps up with traffic below the wire's rate, it is what the runs that were `tried` show.
+    /// Where it keeps up with traffic below the wire's rate, it is what the runs that were `tried` show, and that of the `burst`.
     pub capacity_fraction: f64,
     /// Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it, and beyond that where handlers wait for
     /// locks, words or lines; none otherwise where the traffic has the wire's rate, or where the card does not keep up.
     pub tried: Vec<TriedRow>,
+    /// A run at the traffic's rate that a burst comes before, where handlers wait for locks, words or lines, or where a run that was tried was
+    /// stopped.
+    pub burst: Option<BurstRow>,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is among them
     /// where no other part is overloaded, and no handler yields its processor.
     pub parts: Vec<PartRow>,

@@ -15,9 +15,12 @@ pub(super) fn seed_of(seed: u64, port: u32) -> u64 {
     seed.wrapping_add(port.into())
 }
 
-/// When a generator may send a packet of traffic that comes so many times as fast.
-pub(super) fn due(due: TrafficDue, times: f64) -> Due {
-    let faster = |ps: u64| if times == 1.0 { ps } else { (ps as f64 / times).round() as u64 };
+/// When a generator may send a packet of traffic that comes so many times as fast, and then so much earlier.
+pub(super) fn due(due: TrafficDue, times: f64, ahead: Duration) -> Due {
+    let faster = |ps: u64| {
+        let ps = if times == 1.0 { ps } else { (ps as f64 / times).round() as u64 };
+        ps.saturating_sub(ahead.ps())
+    };
     match due {
         TrafficDue::Wire => Due::Wire,
         TrafficDue::At { at, lasts } => Due::after(faster(at), faster(lasts)),
@@ -83,7 +86,7 @@ impl Wire {
         let next = self.stream.next_frame(&mut self.frame).map_err(|error| refused(&error))?;
         self.next = next.map(|_| self.frame.len() as u64);
         self.at = match next {
-            Some(next) => self.pace.next(due(next, 1.0)),
+            Some(next) => self.pace.next(due(next, 1.0, Duration::ZERO)),
             None => self.pace.over(),
         };
         Ok(())
