@@ -3,6 +3,7 @@
 use crate::schedules::{Step, cases, finishing, network, run};
 use nicety_goal::Schedule;
 use nicety_goal::loggops::{self, Failure, Parameters, Rules};
+use nicety_types::{Duration, Gap};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -45,13 +46,20 @@ proptest! {
     }
 
     /// The order of windows cannot matter: with a latency of 0 one heap orders all events, and a latency of a picosecond, whose
-    /// windows are as short, comes so close that each host differs by as many picoseconds as there are messages, at most.
+    /// windows are as short, comes so close that each host differs by as many picoseconds as there are messages, at most. Of two events at
+    /// an instant that picosecond may make the other one the first: times that are no multiples of one another, and messages of two
+    /// bytes or more, the last of which comes later than its send ends, leave none.
     #[test]
-    fn windows_and_one_heap_are_the_same(ranks in 2..7_u32, steps in steps(1..5000), one_tag in any::<bool>()) {
+    fn windows_and_one_heap_are_the_same(ranks in 2..7_u32, steps in steps(2..5000), one_tag in any::<bool>()) {
         let schedule = finishing(ranks, &steps, one_tag);
-        let zero = network([0, 1501, 1009, 7, 3, 5000]);
-        let mut short = zero;
-        short.latency = nicety_types::Duration::from_ps(1);
+        let zero = Parameters {
+            overhead: Duration::from_ps(1_501_317),
+            gap: Duration::from_ps(1_009_113),
+            gap_per_byte: Gap::new(7_013, 1),
+            overhead_per_byte: Gap::new(3_001, 1),
+            ..network([0, 0, 0, 0, 0, 5000])
+        };
+        let short = Parameters { latency: Duration::from_ps(1), ..zero };
         let (heap, windows) = (outcome(&schedule, &zero, Rules::Own), outcome(&schedule, &short, Rules::Own));
         if let (Ok((heap, ..)), Ok((windows, ..))) = (heap, windows) {
             for (a, b) in heap.iter().zip(&windows) {
