@@ -75,11 +75,23 @@ def test_places_of_clusters_that_are_too_few_limit(
 
 
 def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) -> None:
-    # 16 message queues, of which each is taken for some 60 ns: no part has a load for them.
-    row = check(tmp_path, "pspin", TO_HOST, "udp size=64 rate=500Mpps packets=1500", "hpu.contexts=16")
-    assert row["line_rate_fraction"] < 0.9
-    assert (row["verdict"], row["limiting_part"]) == ("no", "waiting")
-    assert all(part["load"] < 1 for part in row["parts"] if part["part"] != "packet buffer")
+    # 16 message queues, of which each is taken for some 60 ns, so that 250 Mpps get through.
+    traffic = "udp size=64 rate=500Mpps packets="
+    for packets in (1500, 15_000):
+        row = check(tmp_path, "pspin", TO_HOST, f"{traffic}{packets}", "hpu.contexts=16")
+        assert row["line_rate_fraction"] < 0.9
+        assert (row["verdict"], row["limiting_part"]) == ("no", "message contexts")
+        others = [part for part in row["parts"] if part["part"] not in ("packet buffer", "message contexts")]
+        assert all(part["load"] < 1 for part in others)
+        assert "times as many message contexts as there are (hpu.contexts)" in shortfalls([row])[0]
+    most = row["capacity_fraction"] * 500
+    more = check(tmp_path, "pspin", TO_HOST, f"{traffic}15k", "hpu.contexts=32")
+    assert more["capacity_fraction"] * 500 > 1.3 * most
+    fits = check(tmp_path, "pspin", TO_HOST, f"udp size=64 rate={0.95 * most:.0f}Mpps packets=15k", "hpu.contexts=16")
+    assert fits["verdict"] != "no"
+    # Where processors are too few, contexts are taken because of that.
+    few = check(tmp_path, "pspin", TO_HOST, f"{traffic}15k", "hpu.cores=8")
+    assert few["limiting_part"] in ("handler processors", "packets in flight")
 
 
 def test_frames_that_wait_for_the_matching_unit_are_in_the_packet_buffer(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 use crate::form::Form;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Traffic: where frames come from, how many, and when they are due.
@@ -25,6 +26,8 @@ pub struct Traffic {
     pub(crate) says: (bool, bool),
     /// Whether its sizes are those of IMIX.
     pub(crate) is_imix: bool,
+    /// The bytes of the expression that say sizes, if any do.
+    pub(crate) size_at: Option<Range<usize>>,
     /// What packets are.
     pub(crate) form: Form,
 }

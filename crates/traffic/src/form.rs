@@ -1,5 +1,7 @@
 //! What a packet is: a frame of Ethernet, or what is in one, as PsPIN has it.
 
+use crate::template::{checksum, sum_of};
+
 /// What handlers find where a packet begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
@@ -74,7 +76,11 @@ fn half(bytes: &[u8], at: usize) -> u16 {
 /// stays as it is.
 fn in_core_order(packet: &mut Vec<u8>) {
     let header = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
-    let length = usize::from(half(packet, 2));
+    // Of segments that were captured before the card cut them, or after it put them together, it is 0.
+    let length = match half(packet, 2) {
+        0 => packet.len(),
+        length => usize::from(length),
+    };
     if packet.first().is_none_or(|first| first >> 4 != 4) || header < IP_HEADER || length < header {
         return;
     }
@@ -84,7 +90,12 @@ fn in_core_order(packet: &mut Vec<u8>) {
     packet.truncate(length);
     // Of a packet in several fragments only the first has the header of UDP.
     let is_first = half(packet, 6) & 0x1fff == 0;
-    let is_udp = packet[9] == UDP && is_first && packet.len() >= header + UDP_HEADER;
+    let has_udp = packet[9] == UDP && is_first && packet.len() >= header + UDP_HEADER;
+    turn(packet, header, has_udp);
+}
+
+/// Turns a header of IP of so many bytes round, and that of UDP behind it.
+fn turn(packet: &mut [u8], header: usize, has_udp: bool) {
     packet[0] = packet[0].rotate_left(4);
     for at in [2, 4, 6, 10] {
         packet[at..at + 2].reverse();
@@ -92,7 +103,7 @@ fn in_core_order(packet: &mut Vec<u8>) {
     for at in [12, 16] {
         packet[at..at + 4].reverse();
     }
-    if is_udp {
+    if has_udp {
         packet[header..header + UDP_HEADER].chunks_exact_mut(2).for_each(<[u8]>::reverse);
     }
 }
@@ -101,14 +112,18 @@ fn in_core_order(packet: &mut Vec<u8>) {
 pub fn core_order_header(bytes: u64) -> [u8; IP_HEADER + UDP_HEADER] {
     let length = u16::try_from(bytes).unwrap_or(u16::MAX);
     let mut header = [0; IP_HEADER + UDP_HEADER];
-    header[0] = 0x54;
-    header[2..4].copy_from_slice(&length.to_le_bytes());
+    header[0] = 0x45;
+    header[2..4].copy_from_slice(&length.to_be_bytes());
+    // Not to be fragmented.
+    header[6] = 0x40;
     header[8..10].copy_from_slice(&[64, UDP]);
-    header[12..16].copy_from_slice(&[1, 0, 18, 198]);
-    header[16..20].copy_from_slice(&[1, 0, 19, 198]);
-    header[20..22].copy_from_slice(&49152u16.to_le_bytes());
-    header[22..24].copy_from_slice(&9u16.to_le_bytes());
-    header[24..26].copy_from_slice(&length.saturating_sub(IP_HEADER as u16).to_le_bytes());
+    header[12..20].copy_from_slice(&[198, 18, 0, 1, 198, 19, 0, 1]);
+    let sum = checksum(sum_of(&header[..IP_HEADER]));
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    header[20..22].copy_from_slice(&49152u16.to_be_bytes());
+    header[22..24].copy_from_slice(&9u16.to_be_bytes());
+    header[24..26].copy_from_slice(&length.saturating_sub(IP_HEADER as u16).to_be_bytes());
+    turn(&mut header, IP_HEADER, true);
     header
 }
 
@@ -153,6 +168,7 @@ mod tests {
             assert_eq!((at(2), at(20), at(22), at(24)), (100, 1111, 2222, 80));
             assert_eq!((&packet[12..16], &packet[16..20]), (&[3, 2, 1, 10][..], &[6, 5, 4, 10][..]));
         }
+        assert_eq!(made("udp size=28", 1)[0].len(), 28);
         // Of IMIX the sizes of its packets of IP; of IP version 6 and of TCP nothing is turned round.
         let lengths = |text| made(text, 300).iter().map(Vec::len).collect::<std::collections::BTreeSet<_>>();
         assert_eq!(lengths("imix").into_iter().collect::<Vec<_>>(), [40, 576, 1500]);
@@ -164,11 +180,7 @@ mod tests {
 
     #[test]
     fn the_header_of_equal_packets_is_as_a_made_one() {
-        let mut made = made("udp size=333", 1).remove(0);
-        // But for its checksum and the flag that it is not to be fragmented.
-        made[6..8].fill(0);
-        made[10..12].fill(0);
-        assert_eq!(core_order_header(333), made[..28]);
+        assert_eq!(core_order_header(333), made("udp size=333", 1)[0][..28]);
     }
 
     #[test]
@@ -193,6 +205,9 @@ mod tests {
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x46, 46, 17, 0))), 24), [25, 24, 27, 26]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 17, 1))), 20), [20, 21, 22, 23]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 6, 0))), 20), [20, 21, 22, 23]);
+        // Of a segment the length is not known yet.
+        let segment = taken(&frame(&[], IP, &ip(0x45, 0, 17, 0)));
+        assert_eq!((segment.len(), segment[0], ports(&segment, 20)), (46, 0x54, vec![21, 20, 23, 22]));
         for (kind, first, length) in [(0x0806, 0x45, 46), (IP, 0x55, 46), (IP, 0x44, 46), (IP, 0x45, 19)] {
             let packet = ip(first, length, 17, 0);
             assert_eq!(taken(&frame(&[], kind, &packet)), packet, "{kind:x} {first:x} {length}");

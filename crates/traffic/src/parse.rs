@@ -87,8 +87,10 @@ impl Traffic {
         let says = (items.find("src").is_some(), items.find("dst").is_some());
         let is_imix =
             items.find("imix").is_some() || items.value("size").is_some_and(|(size, _)| size == "imix");
+        let size_at =
+            items.value("size").map(|(_, at)| at).or(items.find("imix").map(|item| item.at.clone()));
         let (text, form) = (text.to_owned(), Form::Frame);
-        Ok(Traffic { text, source, rate, arrivals, packets, to, start_ps, says, is_imix, form })
+        Ok(Traffic { text, source, rate, arrivals, packets, to, start_ps, says, is_imix, size_at, form })
     }
 }
 
@@ -369,8 +371,10 @@ impl<'t> Items<'t> {
             (Some(size), None) => size,
             (None, None) => return Ok(Sizes::Weighted(vec![(headers.max(USUAL_BYTES), 1)])),
         };
-        let range = headers..=MOST_BYTES;
-        let bytes = |text: &str| self.whole(text, &at, "bytes of a frame, headers included", range.clone());
+        // Where packets begin with IP they may be shorter than frames: that is known where they are opened.
+        let range = headers - Form::Packet.in_front()..=MOST_BYTES;
+        let bytes =
+            |text: &str| self.whole(text, &at, "bytes of a frame or packet, headers included", range.clone());
         let sizes = match value {
             "imix" => Sizes::imix().at_least(headers),
             list if list.contains(':') => {
@@ -661,8 +665,8 @@ mod tests {
             ("udp src=2001:db8::1/64", "2001:db8::1/64", "src=2001:db8::/64"),
             ("udp src=2001:db8::/129", "2001:db8::/129", "src=2001:db8::/32"),
             ("udp src=::1/", "::1/", "an address, or a network"),
-            ("udp ip6 size=61", "61", "from 62"),
-            ("tcp src=::1 size=73", "73", "from 74"),
+            ("udp ip6 size=47", "47", "from 48"),
+            ("tcp src=::1 size=59", "59", "from 60"),
             ("capture=a.pcap ip6", "ip6", "has its own"),
             ("udp src=10.0.0.0/33", "10.0.0.0/33", "src=10.0.0.0/8"),
             ("udp flows=1M", "1M", "give 1;"),
@@ -670,8 +674,8 @@ mod tests {
             ("udp zipf=1.1", "1.1", "one flow"),
             ("udp sport=1-9 zipf=0", "0", "above 0"),
             ("udp sport=1-9 zipf=nan", "nan", "above 0"),
-            ("udp size=41", "41", "from 42"),
-            ("tcp size=42", "42", "from 54"),
+            ("udp size=27", "27", "from 28"),
+            ("tcp size=39", "39", "from 40"),
             ("udp size=64,128", "64,128", "weights"),
             ("udp size=128-64", "128-64", "size=64-128"),
             ("udp imix size=64", "imix", "leave one of the two out"),
@@ -801,7 +805,7 @@ mod tests {
             words.rotate_left(turn);
             let other = words.join(" ");
             let turned = Traffic::parse(&other).unwrap();
-            prop_assert_eq!(Traffic { text, ..turned }, traffic);
+            prop_assert_eq!(Traffic { text, size_at: traffic.size_at.clone(), ..turned }, traffic);
         }
     }
 }

@@ -141,12 +141,25 @@ impl Traffic {
         let largest = largest.min(self.form.most());
         let frames = match &self.source {
             Source::Template(template) => {
-                let (_, most) = template.sizes.extent();
+                let (least, most) = template.sizes.extent();
+                let headers = template.protocol.headers(template.is_ip6()) - self.form.in_front();
+                let what = match self.form {
+                    Form::Frame => "frames",
+                    Form::Packet => "packets of IP",
+                };
+                let wrong = |message: String| TrafficError {
+                    place: self.size_at.clone().map(|at| (self.text.clone(), at)),
+                    message,
+                };
+                if least < headers {
+                    return Err(wrong(format!(
+                        "{what} of {least} bytes, and their headers alone have {headers}; write a size from {headers} on"
+                    )));
+                }
                 if most > largest {
-                    let message = format!(
-                        "frames of {most} bytes, and a packet of the card carries {largest} at most; write a size up to {largest}"
-                    );
-                    return Err(TrafficError::new(message));
+                    return Err(wrong(format!(
+                        "{what} of {most} bytes, and a packet of the card carries {largest} at most; write a size up to {largest}"
+                    )));
                 }
                 // They are made as frames.
                 let front = self.form.in_front();
@@ -291,7 +304,9 @@ fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec
         ));
     }
     if length < HEADER as u64 {
-        return Err(format!("has {length} bytes, and the header of Ethernet alone has {HEADER}"));
+        return Err(format!(
+            "has {length} bytes, and the header of Ethernet alone has {HEADER}; write a capture without it"
+        ));
     }
     frame.clear();
     frame.extend_from_slice(bytes);
@@ -299,7 +314,7 @@ fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec
     form.take(frame);
     match frame.is_empty() {
         true => {
-            Err("has no more than its header of Ethernet, and the card's packets begin behind that".into())
+            Err("has no more than its header of Ethernet, and the card's packets begin behind that; write a capture without it".into())
         }
         false => Ok(()),
     }
@@ -443,7 +458,26 @@ mod tests {
                 .unwrap_err()
                 .starts_with("/nowhere.pcap: ")
         );
-        assert!(all(&Traffic::parse("udp size=2000").unwrap()).unwrap_err().contains("up to 1514"));
+        for (text, form, words) in [
+            (
+                "udp size=2000",
+                Form::Frame,
+                "column 10: frames of 2000 bytes, and a packet of the card carries 1514 at most; write a size up to 1514",
+            ),
+            (
+                "udp size=41-60",
+                Form::Frame,
+                "column 10: frames of 41 bytes, and their headers alone have 42; write a size from 42 on",
+            ),
+            (
+                "udp size=2000",
+                Form::Packet,
+                "column 10: packets of IP of 2000 bytes, and a packet of the card carries 1514 at most",
+            ),
+        ] {
+            let error = all(&Traffic::parse(text).unwrap().formed(form)).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

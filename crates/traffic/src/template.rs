@@ -181,13 +181,13 @@ fn divisor(mut a: u128, mut b: u128) -> u128 {
 }
 
 /// The sum of the 16-bit words of bytes (RFC 1071).
-fn sum_of(bytes: &[u8]) -> u64 {
+pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(2);
     let last = words.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
     words.map(|word| u64::from(word[0]) << 8 | u64::from(word[1])).sum::<u64>() + last
 }
 
-fn checksum(mut sum: u64) -> u16 {
+pub(crate) fn checksum(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

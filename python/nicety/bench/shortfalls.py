@@ -54,15 +54,22 @@ def _what_happens(row: LineRateRow) -> str:
     return f"{why} {_what_is_full(row)}"
 
 
+_PLACES = {
+    "packets in flight": "places in clusters",
+    "packet slots": "slots",
+    "message contexts": "message contexts",
+}
+"""What packets have too few of, by the part that limits then."""
+
+
 def _too_much(row: LineRateRow) -> str:
     """In words, which part has too much to do, or that it has in bursts."""
     limit = row["limited_by"] or ""
     if limit == "link" and row["loads"]["link"] <= 1:
         return "no part of the card has too much to do in the mean, but frames leave by a port in bursts."
     (part,) = [part for part in row["parts"] if part["part"] == limit]
-    if limit in ("packets in flight", "packet slots"):
-        what = "places in clusters" if limit == "packets in flight" else "slots"
-        times = f"{fixed(part['load'], 2)} times as many {what} as there are"
+    if limit in _PLACES:
+        times = f"{fixed(part['load'], 2)} times as many {_PLACES[limit]} as there are"
         return f"at that rate packets would need {times} ({part['name']})."
     name = {
         "link": "card's own link, with what handlers send,",

@@ -76,7 +76,8 @@ class CardPart(TypedDict):
         part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet
             writer`, `cluster DMA`, `packet sender`, `packets in flight` (the places of packets in clusters), `packet
             slots`, `lock`, `contended word` (one that handlers try to change until nobody was faster), `memory bank`,
-            `cache misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
+            `cache misses` (the part of the processors' time that they wait for lines), `message contexts` (those of
+            messages that handlers have not done with), `host` or `packet buffer`.
         name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank,
             the level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of
             the host.
@@ -682,7 +683,8 @@ class LineRateRow(TypedDict):
             `packet slots`, `lock` (a word that one handler at a time holds), `contended word` (one that handlers try to
             change until nobody was faster), `memory bank`, `host` (the part of it that takes frames), or `cache misses`
             where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer`
-            where the sender waits for credits, or `waiting` where handlers wait for one another.
+            where the sender waits for credits, `message contexts` where messages have all of them (`hpu.contexts`), or
+            `waiting` where handlers wait for one another.
         reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
             the other resources.
         packet_interval_ns: The time between packets at line rate.

@@ -15,6 +15,22 @@ const NEARLY: f64 = 0.95;
 /// The part that limits where handler processors would keep up if all accesses were hits.
 pub(super) const CACHE_MISSES: &str = "cache misses";
 
+/// The contexts of messages that handlers have not done with.
+pub(super) const CONTEXTS: &str = "message contexts";
+
+/// The bottleneck where messages keep all contexts for that part of the time: what waits, waits for one of them, unless `busy` processors keep
+/// them.
+pub(super) fn limit_of_contexts(
+    limited_by: Option<&'static str>,
+    full: f64,
+    busy: f64,
+) -> Option<&'static str> {
+    match limited_by {
+        Some("packet buffer" | "waiting") if full >= NEARLY && busy < NEARLY => Some(CONTEXTS),
+        other => other,
+    }
+}
+
 /// Whether packets sent at these times were held up all along, in either half: what holds up a sender at the wire's rate
 /// now and then holds it up for ever.
 pub(super) fn held_up(sent: &[Time], interval: Duration) -> bool {
@@ -191,6 +207,20 @@ mod tests {
         assert_eq!(of(Loads { packets_in_flight: Some(0.9), ..places }, false), Some("packet slots"));
         assert_eq!(of(Loads { bus_to_host: 2.0, ..places }, false), Some("bus to host"));
         assert_eq!(of(Loads { hpus: 2.0, ..places }, true), Some("handler processors"));
+    }
+
+    #[test]
+    fn contexts_limit_where_all_are_taken_and_processors_are_idle() {
+        for (limited_by, full, busy, named) in [
+            (Some("waiting"), 1.2, 0.3, Some(CONTEXTS)),
+            (Some("packet buffer"), 0.95, 0.3, Some(CONTEXTS)),
+            (Some("waiting"), 0.5, 0.3, Some("waiting")),
+            (Some("waiting"), 1.2, 0.97, Some("waiting")),
+            (Some("lock"), 1.2, 0.3, Some("lock")),
+            (None, 1.0, 0.3, None),
+        ] {
+            assert_eq!(limit_of_contexts(limited_by, full, busy), named);
+        }
     }
 
     #[test]

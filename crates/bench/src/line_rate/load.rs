@@ -112,6 +112,8 @@ pub(super) struct Load {
     pub(super) credit: Duration,
     /// Busy times of the card's resources over the whole run.
     pub(super) busy: Busy,
+    /// Messages for handlers that may be in flight.
+    pub(super) contexts: u64,
     /// Bus time of all packets for the host over that of those that it had room for, which alone is in `busy`.
     pub(super) for_host: f64,
     /// The part of the host with the highest load, and that load; none where no part of it takes packets.
@@ -160,6 +162,7 @@ impl Load {
             buffer_packets: u64::from(link.buffer),
             credit: link.latency,
             busy: card.busy(),
+            contexts: u64::from(hpu.contexts),
             for_host: card.for_host(),
             host: None,
             port: None,
@@ -199,6 +202,12 @@ impl Load {
         let of_clusters = ("hpu.packets.cluster_buffer", movers.cluster_buffer);
         let of_buffer = ("hpu.packets.buffer", movers.packet_buffer);
         Some(if of_clusters.1.needed > of_buffer.1.needed { of_clusters } else { of_buffer })
+    }
+
+    /// The load of the contexts of messages, of which there are so many, and the part of the time for which all were taken.
+    pub(super) fn contexts(&self) -> (f64, f64) {
+        let used = self.busy.contexts;
+        (self.share(used.taken) / self.contexts.max(1) as f64, self.share(used.full))
     }
 
     /// Packets of the whole run.

@@ -5,13 +5,13 @@ use super::burst::BurstRow;
 use super::demand::Demand;
 use super::faster::TriedRow;
 use super::growth::{GrowthRow, Series};
-use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_traffic};
+use super::limit::{CLOSE, CONTEXTS, Lost, Seen, held_up, limit, limit_of_contexts, limit_of_traffic};
 use super::load::{Load, LockRow, RetryRow};
 use super::memory::{MemoryRow, memory_row};
 use super::meter::TrafficRow;
 use super::request::Messages;
 use super::sensitivity::SensitivityRow;
-use super::verdict::{Named, PartRow, Verdict, capacity, parts, verdict};
+use super::verdict::{Named, PartRow, Verdict, capacity, parts, verdict, with_contexts};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_nic::RefusedCommand;
@@ -206,7 +206,8 @@ pub struct Row {
     /// `contended word` (one that handlers try to change until nobody was faster),
     /// `memory bank`, `host` (the part of it that takes frames), or `cache misses`
     /// where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer` where
-    /// the sender waits for credits, or `waiting` where handlers wait for one another.
+    /// the sender waits for credits, `message contexts` where messages have all of them (`hpu.contexts`), or `waiting` where handlers wait for one
+    /// another.
     pub limited_by: Option<&'static str>,
     /// The fraction of line rate that any number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
@@ -434,6 +435,15 @@ impl Measured {
         let limited_by = match &self.lost {
             None => by_loads,
             Some(lost) => limit_of_traffic(by_loads, lost, through, &parts),
+        };
+        let (contexts, full) = demand.load.contexts();
+        let limited_by = match parked {
+            true => limited_by,
+            false => limit_of_contexts(limited_by, full, loads.hpus * through),
+        };
+        let parts = match of_buffer && full > 0.0 {
+            true => with_contexts(parts, contexts, limited_by == Some(CONTEXTS)),
+            false => parts,
         };
         let (verdict, limiting_part) = verdict(limited_by, &parts);
         let (observed, steady) = match (limited_by, &self.lost) {

@@ -1,6 +1,6 @@
 //! The verdict of a line-rate check: yes, barely or no; and the headroom of each part of the card.
 
-use super::limit::CACHE_MISSES;
+use super::limit::{CACHE_MISSES, CONTEXTS};
 use super::row::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +29,8 @@ pub enum Verdict {
 pub struct PartRow {
     /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`,
     /// `packet sender`, `packets in flight` (the places of packets in clusters), `packet slots`, `lock`, `contended word`
-    /// (one that handlers try to change until nobody was faster), `memory bank`, `cache misses` (the part of the processors' time that they wait for lines), `host` or `packet buffer`.
+    /// (one that handlers try to change until nobody was faster), `memory bank`, `cache misses` (the part of the processors' time that they wait for lines), `message contexts`
+    /// (those of messages that handlers have not done with), `host` or `packet buffer`.
     pub part: &'static str,
     /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, the
     /// level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of the host.
@@ -104,6 +105,14 @@ pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<Par
     parts
 }
 
+/// With the contexts of messages, where all were taken at times. Beside an overloaded part they are taken because of that.
+pub(super) fn with_contexts(mut parts: Vec<PartRow>, load: f64, limits: bool) -> Vec<PartRow> {
+    let load = if limits { load } else { load.min(1.0) };
+    parts.push(PartRow::new(CONTEXTS, Some("hpu.contexts".to_owned()), load));
+    parts.sort_by(|a, b| b.load.total_cmp(&a.load));
+    parts
+}
+
 /// The verdict, and the part that limits: the bottleneck where there is one, or else the part with the highest load.
 pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (Verdict, &'static str) {
     match (limited_by, parts) {
@@ -126,7 +135,9 @@ pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], seen
     // Processors that wait for lines have the rest of their work, too.
     let limits = |part: &PartRow| part.part == limit || limit == CACHE_MISSES;
     let overloaded = parts.iter().find(|part| limits(part) && part.load > 1.0);
-    overloaded.map_or(seen, |part| of(part).min(steady))
+    // Contexts are kept for longer the longer the run is.
+    let most = if limit == CONTEXTS { steady.min(seen) } else { steady };
+    overloaded.map_or(seen, |part| of(part).min(most))
 }
 
 #[cfg(test)]
@@ -162,6 +173,17 @@ mod tests {
             most_packets_per_s: 1.0,
             lines: Vec::new(),
         }
+    }
+
+    #[test]
+    fn contexts_that_do_not_limit_are_full_at_most() {
+        let of = |load, limits| {
+            let parts = with_contexts(vec![PartRow::new("link", None, 0.5)], load, limits);
+            parts.iter().map(|part| (part.part, part.load)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(1.2, true), [("message contexts", 1.2), ("link", 0.5)]);
+        assert_eq!(of(1.2, false), [("message contexts", 1.0), ("link", 0.5)]);
+        assert_eq!(of(0.2, false), [("link", 0.5), ("message contexts", 0.2)]);
     }
 
     #[test]
@@ -206,6 +228,8 @@ mod tests {
         let two = [PartRow::new("handler processors", None, 4.0), PartRow::new("lock", None, 2.0)];
         let of = |seen, steady| capacity(Some("lock"), &two, seen, steady);
         assert_eq!([of(0.6, 0.6), of(0.4, 0.4), of(0.6, 1.0), of(0.4, 1.0)], [0.5, 0.4, 0.5, 0.5]);
+        let contexts = [PartRow::new(CONTEXTS, None, 1.25)];
+        assert_eq!(capacity(Some(CONTEXTS), &contexts, 0.7, 1.0), 0.7);
         // Misses take a part of the processors' time.
         let misses = [PartRow::new("handler processors", None, 2.5), PartRow::new(CACHE_MISSES, None, 2.0)];
         assert_eq!(capacity(Some(CACHE_MISSES), &misses, 0.6, 1.0), 0.4);

@@ -81,6 +81,7 @@ use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
 use nicety_types::{Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Stage, Starter, Time};
 use programs::attachments::Attachments;
+pub use receive::contexts::ContextUse;
 use receive::contexts::Contexts;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -106,6 +107,8 @@ pub struct Busy {
     pub send_engine: Option<Duration>,
     /// What moves packets on a card with clusters of handler processors.
     pub movers: Option<Movers>,
+    /// Contexts of messages: `hpu.contexts`.
+    pub contexts: ContextUse,
 }
 
 /// Busy times of what moves packets, a beat a cycle, on a card with clusters.
@@ -406,6 +409,7 @@ impl Card {
             bus_to_host,
             send_engine: Some(self.engine.busy.get()),
             movers: self.scheduler.movers(),
+            contexts: self.contexts.used(),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::spin::spec::Scheduling;
 use crate::spin::stages;
 use nicety_kernel::{Signal, Sim};
 use nicety_portals::{Header, HeaderKind};
-use nicety_types::{MessageId, NodeId};
+use nicety_types::{Duration, MessageId, NodeId, Time};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -98,10 +98,22 @@ struct InLine {
 /// Packets in line, in their order.
 type Batch = VecDeque<Rc<InLine>>;
 
+/// How long messages have had contexts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextUse {
+    /// All messages together.
+    pub taken: Duration,
+    /// For how long all contexts were taken.
+    pub full: Duration,
+}
+
 /// The contexts of a card.
 pub(in crate::spin) struct Contexts {
     limit: u32,
     live: Cell<u32>,
+    used: Cell<ContextUse>,
+    /// When their number last changed.
+    changed: Cell<Time>,
     /// Messages that have taken one so far.
     taken: Cell<u64>,
     /// Completion handlers in progress, and transfers that handlers have left in flight.
@@ -125,6 +137,8 @@ impl Contexts {
         Contexts {
             limit,
             live: Cell::new(0),
+            used: Cell::default(),
+            changed: Cell::new(sim.now()),
             taken: Cell::new(0),
             completing: Cell::new(0),
             waiting: RefCell::default(),
@@ -146,16 +160,31 @@ impl Contexts {
 
     /// Takes a context for a message that has matched an entry with handlers. Returns how many have before it.
     pub(in crate::spin) fn take(&self, application: &Application) -> u64 {
-        self.live.set(self.live.get() + 1);
+        self.has(self.live.get() + 1);
         application.contexts.set(application.contexts.get() + 1);
         self.taken.replace(self.taken.get() + 1)
     }
 
     /// Frees the context of a complete message.
     pub(in crate::spin) fn give_back(&self, application: &Application) {
-        self.live.set(self.live.get() - 1);
+        self.has(self.live.get() - 1);
         application.contexts.set(application.contexts.get() - 1);
         self.look();
+    }
+
+    /// So many are taken from now on.
+    fn has(&self, live: u32) {
+        self.used.set(self.used());
+        self.changed.set(self.sim.now());
+        self.live.set(live);
+    }
+
+    /// How long they were taken, so far.
+    pub(in crate::spin) fn used(&self) -> ContextUse {
+        let (since, live) = (self.sim.now().since(self.changed.get()), self.live.get());
+        let ContextUse { taken, full } = self.used.get();
+        let all = if live >= self.limit { since } else { Duration::ZERO };
+        ContextUse { taken: taken + since * u64::from(live), full: full + all }
     }
 
     /// Counts a completion handler about to run, or a transfer left in flight.
