@@ -126,6 +126,22 @@ def test_a_run_that_is_stopped_bounds_what_is_sustained(tmp_path: Path) -> None:
     assert " ms node " not in words
 
 
+BOTH = """#include <frame.h>
+static void take(uint32_t *word) {
+    while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
+        while (__atomic_load_n(word, __ATOMIC_RELAXED)) ;
+}
+__handler int frame_handler(const frame_t *frame, void *state) {
+    uint32_t *words = state;
+    const int first = frame->data[33] & 1;
+    take(&words[16 * first]);
+    take(&words[16 * !first]);
+    words[32]++;
+    __atomic_store_n(&words[16 * !first], 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&words[16 * first], 0, __ATOMIC_RELEASE);
+    return FRAME_DROP;
+}
+"""
 SEMAPHORE = """#include <frame.h>
 __handler int frame_handler(const frame_t *frame, void *state) {
     int32_t *inside = state;
@@ -162,6 +178,16 @@ def test_handlers_that_a_burst_stops_barely_keep_up(tmp_path: Path) -> None:
     assert row["burst"] is None
 
 
+def test_two_locks_in_either_order_keep_up_until_a_burst(tmp_path: Path) -> None:
+    report = check(tmp_path, BOTH, "dst=10.1.0.0/24 rate=2Mpps packets=5k")
+    (row,) = report["rows"]
+    burst = row["burst"]
+    assert burst is not None
+    assert "it waits for byte" in (burst["stopped"] or "")
+    # Nothing more is tried then.
+    assert (row["verdict"], row["limited_by"], row["tried"]) == ("barely", None, [])
+
+
 def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Path) -> None:
     file = tmp_path / "mine.c"
     file.write_text("""#include <handler.h>
@@ -191,13 +217,27 @@ def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Pat
     assert "x the traffic's rate, after a burst of 4096 packets. It kept up here, but once packets wait" in words
 
 
-def test_a_lock_recovers_from_a_burst(tmp_path: Path) -> None:
-    for source, burst in (
-        (TICKET, {"packets": 10_000, "at_once": 512, "later_fraction": 1.0, "stopped": None}),
-        (WORK, None),
-    ):
-        (row,) = check(tmp_path, source, "rate=6Mpps arrivals=poisson packets=10k")["rows"]
-        assert (row["verdict"], row["burst"]) == ("yes", burst)
+@pytest.mark.parametrize("arrivals", ["paced", "poisson", "burst:32"])
+@pytest.mark.parametrize("packets", [200, 1000, 10_000])
+def test_a_lock_recovers_from_a_burst(tmp_path: Path, arrivals: str, packets: int) -> None:
+    traffic = f"rate=2Mpps arrivals={arrivals} packets={packets}"
+    (row,) = check(tmp_path, TICKET, traffic)["rows"]
+    burst = {"packets": packets, "at_once": min(512, packets // 4), "later_fraction": 1.0, "stopped": None}
+    assert (row["verdict"], row["burst"]) == ("yes", burst)
+    (row,) = check(tmp_path, WORK, traffic)["rows"]
+    assert (row["verdict"], row["burst"]) == ("yes", None)
+
+
+def test_a_card_with_two_ports_recovers_from_a_burst_of_both(tmp_path: Path) -> None:
+    file = tmp_path / "mine.c"
+    file.write_text(TICKET)
+    udp = "udp src=10.0.0.0/8 flows=1k size=60 packets=4k"
+    (row,) = nicety.check_line_rate(
+        file, nics="spin-100g", traffic=[f"{udp} rate=1Mpps", f"{udp} rate=3Mpps"], overrides=["link.ports=2"]
+    )["rows"]
+    burst = row["burst"]
+    assert burst is not None
+    assert (row["verdict"], burst["at_once"], burst["later_fraction"]) == ("yes", 512, 1.0)
 
 
 def test_nothing_is_tried_where_the_wire_is_full_or_a_card_does_not_keep_up(tmp_path: Path) -> None:

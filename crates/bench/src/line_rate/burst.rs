@@ -4,7 +4,7 @@
 //! have, once many do. Then the first burst decides, at whichever rate. So the packets come once more, of which the first ones come
 //! as fast as the wire brings them, more than the card has room for, and the rest when it would have been due.
 
-use super::faster::{Speed, Tries, new_failure, shares, what_stopped};
+use super::faster::{Speed, new_failure, shares, what_stopped};
 use super::offer::Judged;
 use super::rig::Rig;
 use super::row::Row;
@@ -31,7 +31,7 @@ pub struct BurstRow {
     pub packets: u64,
     /// The first of them, which come as fast as the wire brings them.
     pub at_once: u64,
-    /// How fast the later half of all comes through, over the traffic's rate, and at most 1; where packets are lost, how many of those behind
+    /// How fast the later half of all comes through, over the traffic's rate: 1 as soon as one behind the burst leaves when it is due; where packets are lost, how many of those behind
     /// the burst are not; none where the run was stopped.
     pub later_fraction: Option<f64>,
     /// Why the run was stopped, if it was.
@@ -46,22 +46,19 @@ impl BurstRow {
 }
 
 impl Rig<'_> {
-    /// Sends traffic with which a card keeps up once more, with a burst, where handlers wait for one another or a run at a higher rate was
-    /// stopped.
+    /// Sends traffic with which a card keeps up once more, with a burst; nothing where there is no room for one, or too few packets.
     pub(super) fn try_burst(
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
         first: &Judged,
-        tries: &Tries,
     ) -> Result<Option<BurstRow>, Error> {
         let Judged { row, failures, wire, .. } = first;
-        let may_last = row.has_more_to_do || tries.stopped_one();
         let offered = row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered);
         let shares = shares(first.shares.as_deref(), offered);
         let packets: u64 = shares.iter().sum();
         let at_once = (BUFFERS * row.buffer_packets).min(packets / PART);
-        if row.verdict == Verdict::No || !may_last || *wire > ALL || at_once < EACH * row.hpus {
+        if row.verdict == Verdict::No || *wire > ALL || at_once < EACH * row.hpus {
             return Ok(None);
         }
         let quiet = self.quiet();

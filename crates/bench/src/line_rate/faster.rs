@@ -5,6 +5,7 @@
 //! the wire takes it, and what is seen there counts. Where handlers wait for one another or for lines, a wire is made that takes it: what
 //! does not come through there does not leave the card either once it waits.
 
+use super::limit::CACHE_MISSES;
 use super::offer::Judged;
 use super::rig::Rig;
 use super::row::Row;
@@ -204,9 +205,11 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// Whether a run was stopped.
-    pub(super) fn stopped_one(&self) -> bool {
-        self.rows.iter().any(|row| row.stopped.is_some())
+    /// Whether handlers wait for one another at a higher rate, or a run was stopped.
+    pub(super) fn found_waiting(&self) -> bool {
+        let waits = ["lock", "contended word", CACHE_MISSES, "waiting"];
+        let of_part = |part: &str| waits.contains(&part);
+        self.rows.iter().any(|row| row.stopped.is_some() || row.limiting_part.as_deref().is_some_and(of_part))
     }
 
     /// A run at so many times the first one's rate, of which the wire takes so many times as much; the least that is `known` to be sustained counts.

@@ -5,7 +5,7 @@
 
 use super::Row;
 use super::demand::Demand;
-use super::faster::Speed;
+use super::faster::{Speed, Tries};
 use super::limit::Lost;
 use super::load::{Input, Interval, Load};
 use super::meter::{CARD, Meter, PortRow, TrafficRow, sender as sender_of};
@@ -106,8 +106,18 @@ impl Rig<'_> {
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
         let judged = self.offer_at(tested, expressions, &Speed::as_given(), recorded)?;
-        let tries = self.try_faster(tested, expressions, &judged)?;
-        let burst = self.try_burst(tested, expressions, &judged, &tries)?;
+        let mut burst = match judged.row.has_more_to_do {
+            true => self.try_burst(tested, expressions, &judged)?,
+            false => None,
+        };
+        // Where a burst stops handlers there is nothing to be told of more.
+        let tries = match burst.as_ref().is_some_and(|burst| burst.stopped.is_some()) {
+            true => Tries::default(),
+            false => self.try_faster(tested, expressions, &judged)?,
+        };
+        if burst.is_none() && tries.found_waiting() {
+            burst = self.try_burst(tested, expressions, &judged)?;
+        }
         Ok((judged.row.tried(tries).behind(burst), judged.failures))
     }
 
@@ -217,7 +227,7 @@ impl Rig<'_> {
     }
 
     /// Offers traffic of which so many packets come at once to begin with. Gives how fast the rest came through, over its rate and at most
-    /// 1: the later half where senders wait, and what was not dropped where they do not, since a burst loses what finds no place. And
+    /// 1: the later half where senders wait and none gets to send when it is due, and what was not dropped where they do not, since a burst loses what finds no place. And
     /// what failed.
     pub(super) fn offer_behind(
         &self,
@@ -231,7 +241,8 @@ impl Rig<'_> {
         let of_burst = at_once.saturating_sub(offering.load.buffer_packets);
         let behind = offering.dropped.saturating_sub(of_burst) as f64;
         let kept = 1.0 - behind / (offering.all.packets - at_once).max(1) as f64;
-        Ok((offering.measured.sent_fraction().min(kept), offering.run.failures()))
+        let sent = offering.each.iter().map(|port| fraction_behind(port, at_once, offering.all.packets));
+        Ok((sent.fold(kept, f64::min), offering.run.failures()))
     }
 
     /// Offers traffic to a card: that of an earlier run, with its times, where there is one.
@@ -418,6 +429,12 @@ fn sent_fraction(offered: &Offered) -> f64 {
     (rate.ps() as f64 / took.ps().max(1) as f64).min(1.0)
 }
 
+/// The same of a port that sent its part of so many packets at once: all of the rate where one behind these left when it was due.
+fn fraction_behind(offered: &Offered, at_once: u64, packets: u64) -> f64 {
+    let own = (at_once as f64 * offered.packets as f64 / packets as f64).ceil() as u64;
+    if offered.on_time > own { 1.0 } else { sent_fraction(offered) }
+}
+
 /// Whether the sender was held up for good: packets that come in bursts wait, and yet the card may keep up. Then some leave in time
 /// again, and the last ones have left when more would be due.
 fn held_up(offered: &Offered) -> bool {
@@ -485,6 +502,18 @@ mod tests {
         let both = together(&[of(10, 10), of(22, 11)]);
         assert_eq!((both.packets, both.bytes), (32, 3_200));
         assert_eq!((both.time, both.late), (Duration::from_ps(10_666_667), Duration::from_us(1)));
+    }
+
+    #[test]
+    fn a_card_recovers_where_a_packet_behind_the_burst_leaves_when_it_is_due() {
+        let offered = |on_time| Offered {
+            packets: 100,
+            on_time,
+            later: (Duration::from_us(9), Duration::from_us(10)),
+            ..Offered::default()
+        };
+        // 25 of 100 are its part of 75 of 300.
+        assert_eq!([0, 25, 26].map(|on_time| fraction_behind(&offered(on_time), 75, 300)), [0.9, 0.9, 1.0]);
     }
 
     #[test]
