@@ -6,7 +6,8 @@
 
 use crate::context::{Context, Exit};
 use crate::image::{Image, LoadError, Segment};
-use crate::memory::{AddressSpace, MAX_REGIONS, Region};
+use crate::memory::{AddressSpace, MAX_REGIONS};
+use crate::region::Region;
 use crate::reservations::Reservations;
 use crate::trap::{Trap, TrapKind};
 use std::fmt;
