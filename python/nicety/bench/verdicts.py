@@ -114,6 +114,9 @@ def _called(part: CardPart) -> str:
     return f"{part['part']} ({part['name']})" if part["name"] else part["part"]
 
 
+_VALUES = 3
+"""Values that a table has for each packet size, if so many matter."""
+
 SENSITIVE = ("Packet", "Assumed value", "Is", "Half of it", "Twice of it")
 
 
@@ -146,6 +149,8 @@ def rests(rows: Sequence[LineRateRow]) -> list[str]:
     if any(each["values"] for each in found):
         moved += ". In the table are those that change the verdict, and then those that change most the rate that the "
         moved += "card sustains, at most three for each packet size."
+        if any(len(each["values"]) < _VALUES for each in found):
+            moved += " Where there are fewer, no other changes either."
     else:
         moved += ": none matters" + (" with which the handlers run." if one["stopped"] else ".")
     texts = [moved]
