@@ -128,7 +128,7 @@ impl<'a> Region<'a> {
         self
     }
 
-    /// A memory whose banks DMA uses, too: an access waits for it ([`AddressSpace::wait_for_dma`]).
+    /// A memory whose banks DMA uses, too: an access waits for it ([`AddressSpace::wait_for_dma`](crate::AddressSpace::wait_for_dma)).
     #[inline]
     pub const fn beside_dma(mut self) -> Region<'a> {
         self.beside_dma = true;
