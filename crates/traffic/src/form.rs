@@ -81,10 +81,8 @@ fn in_core_order(packet: &mut Vec<u8>) {
         0 => packet.len(),
         length => usize::from(length),
     };
-    if packet.first().is_none_or(|first| first >> 4 != 4) || header < IP_HEADER || length < header {
-        return;
-    }
-    if packet.len() < header {
+    let is_4 = packet.first().is_some_and(|first| first >> 4 == 4);
+    if !is_4 || header < IP_HEADER || length.min(packet.len()) < header {
         return;
     }
     packet.truncate(length);

@@ -47,8 +47,8 @@ class Burst(TypedDict):
         packets: Packets offered.
         at_once: The first of them, which come as fast as the wire brings them.
         later_fraction: How fast the later half of all comes through, over the traffic's rate: 1 as soon as one behind
-            the burst leaves when it is due; where packets are lost, how many of those behind the burst are not; none
-            where the run was stopped.
+            the burst leaves when it is due. Where packets are lost, the part of those behind the burst that is not.
+            None where the run was stopped.
         stopped: Why the run was stopped, if it was.
     """
 

@@ -4,7 +4,8 @@
 //! have, once many do. Then the first burst decides, at whichever rate. So the packets come once more, of which the first ones come
 //! as fast as the wire brings them, more than the card has room for, and the rest when it would have been due.
 
-use super::faster::{Speed, new_failure, shares, what_stopped};
+use super::faster::{Speed, shares, what_stopped, without_new};
+use super::limit::CLOSE;
 use super::offer::Judged;
 use super::rig::Rig;
 use super::row::Row;
@@ -20,8 +21,6 @@ const BUFFERS: u64 = 2;
 const PART: u64 = 4;
 /// Packets for each processor that it has at least: fewer show nothing.
 const EACH: u64 = 2;
-/// Least part of the rate that comes through where a card recovers: runs have ends.
-const ALL: f64 = 0.99;
 
 /// A run in which the first packets come at once.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -31,8 +30,8 @@ pub struct BurstRow {
     pub packets: u64,
     /// The first of them, which come as fast as the wire brings them.
     pub at_once: u64,
-    /// How fast the later half of all comes through, over the traffic's rate: 1 as soon as one behind the burst leaves when it is due; where packets are lost, how many of those behind
-    /// the burst are not; none where the run was stopped.
+    /// How fast the later half of all comes through, over the traffic's rate: 1 as soon as one behind the burst leaves when it is due. Where
+    /// packets are lost, the part of those behind the burst that is not. None where the run was stopped.
     pub later_fraction: Option<f64>,
     /// Why the run was stopped, if it was.
     pub stopped: Option<String>,
@@ -41,7 +40,7 @@ pub struct BurstRow {
 impl BurstRow {
     /// Whether the card is behind for good.
     fn is_lasting(&self) -> bool {
-        self.stopped.is_some() || self.later_fraction.is_some_and(|fraction| fraction < ALL)
+        self.stopped.is_some() || self.later_fraction.is_some_and(|fraction| fraction < CLOSE)
     }
 }
 
@@ -58,16 +57,15 @@ impl Rig<'_> {
         let shares = shares(first.shares.as_deref(), offered);
         let packets: u64 = shares.iter().sum();
         let at_once = (BUFFERS * row.buffer_packets).min(packets / PART);
-        if row.verdict == Verdict::No || *wire > ALL || at_once < EACH * row.hpus {
+        if row.verdict == Verdict::No || *wire > CLOSE || at_once < EACH * row.hpus {
             return Ok(None);
         }
         let quiet = self.quiet();
         let rig = Rig { environment: &quiet, ..*self };
         let ahead = Duration::from_ps((at_once as f64 * row.packet_interval_ns * 1000.0).round() as u64);
         let speed = Speed { ahead, ..Speed::some(1.0, shares) };
-        let ran = rig.offer_behind(tested, expressions, &speed, at_once).and_then(|(fraction, found)| {
-            new_failure(found, failures).map_or(Ok(fraction), |failure| Err(Error::Program(failure)))
-        });
+        let ran = rig.offer_behind(tested, expressions, &speed, at_once);
+        let ran = ran.and_then(|(fraction, found)| without_new(fraction, found, failures));
         let (later_fraction, stopped) = match ran {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => (None, Some(what_stopped(&error))),

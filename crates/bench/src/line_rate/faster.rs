@@ -177,10 +177,7 @@ fn try_rate(
     times: f64,
     run: &impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
 ) -> Result<Outcome, Error> {
-    let ran = run(times).and_then(|(row, found)| {
-        new_failure(found, failures).map_or(Ok(row), |failure| Err(Error::Program(failure)))
-    });
-    let faster = match ran {
+    let faster = match run(times).and_then(|(row, found)| without_new(row, found, failures)) {
         Err(Error::Interrupted) => return Err(Error::Interrupted),
         Err(error) => return Ok(Outcome::Stopped(error)),
         Ok(faster) => faster,
@@ -273,10 +270,13 @@ pub(super) fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
     of_ports.unwrap_or(&[offered]).iter().map(|packets| some(*packets)).collect()
 }
 
-/// What failed in a run that did not before, if anything.
-pub(super) fn new_failure(found: Vec<Failure>, before: &[Failure]) -> Option<String> {
+/// What a run shows, unless something failed in it that did not before.
+pub(super) fn without_new<T>(shown: T, found: Vec<Failure>, before: &[Failure]) -> Result<T, Error> {
     let is_known = |failure: &Failure| before.iter().any(|other| other.kind == failure.kind);
-    found.into_iter().find(|failure| !is_known(failure)).map(|failure| failure.text)
+    match found.into_iter().find(|failure| !is_known(failure)) {
+        Some(failure) => Err(Error::Program(failure.text)),
+        None => Ok(shown),
+    }
 }
 
 /// Why a run was stopped, without when and where, which are this run's.

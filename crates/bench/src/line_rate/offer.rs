@@ -226,9 +226,9 @@ impl Rig<'_> {
         })
     }
 
-    /// Offers traffic of which so many packets come at once to begin with. Gives how fast the rest came through, over its rate and at most
-    /// 1: the later half where senders wait and none gets to send when it is due, and what was not dropped where they do not, since a burst loses what finds no place. And
-    /// what failed.
+    /// Offers traffic of which so many packets come at once to begin with. Gives how fast the rest came through, over its rate and at most 1,
+    /// and what failed. Where senders wait, it is the rate of the later half, unless one gets to send when it is due again. Where they do
+    /// not, it is what was not dropped, without what a burst loses, since it finds no place.
     pub(super) fn offer_behind(
         &self,
         tested: &Tested<'_>,
