@@ -2,7 +2,8 @@
 
 use super::growth::Series;
 use super::limit::Lost;
-use super::row::{Fates, HandlerRow, KINDS, Measured, held};
+use super::measured::{KINDS, Measured, held};
+use super::row::{Fates, HandlerRow};
 use nicety::{Duration, Time};
 use nicety_nic::spin::Watch;
 use nicety_types::{Frequency, HandlerRun, Histogram, MessageId, NodeId};

@@ -18,6 +18,7 @@ mod faster;
 mod growth;
 mod limit;
 mod load;
+mod measured;
 mod memory;
 mod meter;
 mod offer;

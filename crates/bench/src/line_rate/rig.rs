@@ -2,8 +2,8 @@
 
 use super::Row;
 use super::load::{Input, Interval, Load};
+use super::measured::Measured;
 use super::request::Request;
-use super::row::Measured;
 use super::tested::{OnHost, Tested};
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};

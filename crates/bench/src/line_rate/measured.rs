@@ -1,0 +1,386 @@
+//! What was seen of a run, and the row that it makes.
+
+use super::super::figures::nearest_rank;
+use super::demand::Demand;
+use super::growth::{GrowthRow, Series};
+use super::limit::{CLOSE, CONTEXTS, Lost, Seen, held_up, limit, limit_of_contexts, limit_of_traffic};
+use super::load::Load;
+use super::memory::memory_row;
+use super::request::Messages;
+use super::row::{Fates, HandlerRow, Row};
+use super::verdict::{Named, capacity, parts, verdict, with_contexts};
+use nicety::record::Recording;
+use nicety::{Duration, Error, Time};
+use nicety_types::{Frequency, HandlerRun, NodeId};
+use std::collections::BTreeMap;
+
+/// The records of the messages measured.
+pub(super) struct Measured {
+    /// Header, payload and completion handlers, those that ran.
+    pub(super) handlers: Vec<HandlerRow>,
+    /// Time that their runs held processors, all together.
+    pub(super) held: Duration,
+    /// How that has grown meanwhile.
+    pub(super) growth: Option<GrowthRow>,
+    /// Whether one yielded its processor.
+    pub(super) parked: bool,
+    pub(super) fates: Fates,
+    /// Packets measured, and their payload.
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// The time from the completion of the last packet before to that of the last one measured.
+    pub(super) took: Duration,
+    /// Busy time of the processors in it, all together.
+    pub(super) at_work: Duration,
+    pub(super) buffer_used: u64,
+    /// Whether the sender was held up all along, waiting for credits: it sent later than the wire would have let it.
+    pub(super) held_up: bool,
+    /// Time that the packets measured held slots of the packet buffer, all together, from their departure until the
+    /// sender has the credit back.
+    pub(super) places: Duration,
+    /// What became of traffic that the card could not take; none of equal packets, of which none is lost.
+    pub(super) lost: Option<Lost>,
+}
+
+pub(super) const KINDS: [&str; 3] = ["header", "payload", "completion"];
+
+impl Measured {
+    pub(super) fn of(load: &Load, recording: &Recording) -> Result<Measured, Error> {
+        let messages = load.messages;
+        let measured = messages.before..messages.before + messages.measured;
+        let mut runs = [const { Vec::new() }; 3];
+        for (node, run) in &recording.handler_runs {
+            let own = run.message.source == NodeId(0) && measured.contains(&run.message.sequence);
+            if *node == NodeId(1)
+                && own
+                && let Some(kind) = KINDS.iter().position(|kind| *kind == run.kind)
+            {
+                runs[kind].push(run);
+            }
+        }
+        let fates = fates(&runs, load.messages, load.payload_handler);
+        let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
+        let places = packets
+            .clone()
+            .filter(|packet| measured.contains(&packet.message.sequence))
+            .filter_map(|packet| Some(packet.settled?.since(packet.sent) + load.credit))
+            .sum();
+        let mut done: Vec<Time> = packets.clone().filter_map(|packet| packet.settled).collect();
+        if (done.len() as u64) < messages.total() * messages.packets_each {
+            return Err(Error::Program(format!(
+                "only {} of {} packets were done with at the end of the run",
+                done.len(),
+                messages.total() * messages.packets_each
+            )));
+        }
+        done.sort_unstable();
+        let mut sent: Vec<Time> = packets.clone().map(|packet| packet.sent).collect();
+        sent.sort_unstable();
+        let [first, end] =
+            [measured.start, measured.end].map(|messages| (messages * load.messages.packets_each) as usize);
+        let held_up = held_up(&sent[first.saturating_sub(1)..end], Duration::from_ps(load.interval.times(1)));
+        let last_of = |messages: u64| done[(messages * load.messages.packets_each) as usize - 1];
+        let (from, until) = (last_of(measured.start), last_of(measured.end));
+        let took = until.since(from);
+        let at_work = recording
+            .handler_runs
+            .iter()
+            .filter(|(node, _)| *node == NodeId(1))
+            .map(|(_, run)| run.end.min(until).saturating_since((run.start + run.parked).max(from)))
+            .sum();
+        let stays = packets.filter_map(|packet| Some((packet.arrived?, packet.settled?)));
+        let handlers = runs.iter().zip(KINDS).filter(|(runs, _)| !runs.is_empty());
+        Ok(Measured {
+            handlers: handlers.map(|(runs, kind)| handler_row(kind, runs, load.clock)).collect(),
+            held: runs.iter().flatten().map(|run| held(run, load.clock)).sum(),
+            growth: growth(&runs, load.clock),
+            parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
+            fates,
+            packets: messages.measured * messages.packets_each,
+            bytes: messages.measured * messages.packets_each * load.packet_bytes,
+            took,
+            at_work,
+            buffer_used: most_at_once(stays),
+            held_up,
+            places,
+            lost: None,
+        })
+    }
+
+    /// The rate at which senders sent in the second half of the run, over that at which they were to.
+    pub(super) fn sent_fraction(&self) -> f64 {
+        self.lost.map_or(1.0, |lost| lost.sent_fraction)
+    }
+
+    /// Whether packets came through as fast as they came, and nothing held their sender up.
+    pub(super) fn is_at_rate(&self, load: &Load) -> bool {
+        !self.held_up && load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64
+    }
+
+    /// The row of a run, with what its packets need of the card: what was seen in the run itself, or in one without loss.
+    pub(super) fn row(&self, load: &Load, lossless: Option<Demand<'_>>) -> Row {
+        let Load { packet_bytes, messages, interval, hpus, .. } = *load;
+        let own = Demand {
+            load,
+            held: self.held,
+            growth: self.growth,
+            packets: self.packets,
+            sent_fraction: self.sent_fraction(),
+        };
+        let demand = lossless.unwrap_or(own);
+        let line_rate = 1e12 / interval.ps();
+        // The output cannot be faster than the input; the ends of the interval may make it seem so.
+        let packets_per_s = line_rate.min(1e12 * self.packets as f64 / self.took.ps() as f64);
+        let fraction = packets_per_s / line_rate;
+        // Of packets that are lost it tells nothing how long the others take to leave the buffer behind the last one.
+        let through = match self.lost {
+            Some(Lost { dropped, .. }) if dropped > 0 => {
+                self.packets as f64 / (self.packets + dropped) as f64
+            }
+            _ => fraction,
+        };
+        let (loads, handled) = (demand.loads(), own.loads_at_work());
+        let parked = self.parked;
+        let places = self.places.ps() as f64 / (interval.times(self.packets) * load.buffer_packets) as f64;
+        let seen = Seen {
+            hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
+            held_up: self.held_up || !parked && places > 1.0,
+            // Where handlers yield, it is full because they wait.
+            buffer_full: !parked && (places * fraction >= CLOSE || loads.hpus <= 1.0),
+            fraction,
+        };
+        let by_loads = limit(&loads, &handled, demand.misses(), seen);
+        let of_buffer = matches!(by_loads, None | Some("packet buffer" | "waiting")) && !parked;
+        let reachable = demand.reachable();
+        let handlers = self.handlers.clone();
+        let payload = handlers.iter().find(|row| row.handler == "payload");
+        let row = Row {
+            nic: String::new(),
+            packet_bytes,
+            message_packets: messages.packets_each,
+            messages: messages.measured,
+            packets: self.packets,
+            cycles_mean: payload.map(|row| row.cycles_mean),
+            cycles_p99: payload.map(|row| row.cycles_p99),
+            instructions_mean: payload.map(|row| row.instructions_mean),
+            instructions_p99: payload.map(|row| row.instructions_p99),
+            handler_ns: demand.handler_ps() / 1000.0,
+            growth: demand.growth,
+            handler_budget_ns: interval.ps() * hpus as f64 / 1000.0,
+            hpus_needed: (reachable >= 1.0).then(|| demand.hpus_needed()),
+            hpus,
+            reachable_fraction: reachable,
+            packet_interval_ns: interval.ps() / 1000.0,
+            packet_wire_bytes: load.wire_bytes,
+            line_rate_packets_per_s: line_rate,
+            packets_per_s: line_rate * through,
+            line_rate_fraction: through,
+            bandwidth_bytes_per_s: line_rate * through * self.bytes as f64 / self.packets as f64,
+            buffer_packets_used: self.buffer_used,
+            buffer_packets: load.buffer_packets,
+            loads,
+            packet_fates: self.fates,
+            sent_per_packet: load.sent as f64 / load.packets() as f64,
+            handlers,
+            locks: demand.load.lock_rows(),
+            retries: demand.load.retry_row(),
+            has_more_to_do: has_more_to_do(demand.load),
+            memory: memory_row(demand.load),
+            refused_commands: load.refused_commands.clone(),
+            ..Row::default()
+        };
+        // While another part is overloaded, packets fill the buffer because of that.
+        let host = demand.load.host.as_ref().map(|(name, _)| name.as_str());
+        let named = Named {
+            host,
+            cluster: demand.load.busiest_cluster(),
+            slots: demand.load.packet_slots().map(|(which, _)| which),
+        };
+        let parts = parts(&row, of_buffer.then_some(places), named);
+        let limited_by = match &self.lost {
+            None => by_loads,
+            Some(lost) => limit_of_traffic(by_loads, lost, through, &parts),
+        };
+        let (contexts, full) = demand.load.contexts();
+        let limited_by = match parked {
+            true => limited_by,
+            false => limit_of_contexts(limited_by, full, loads.hpus * through),
+        };
+        let parts = match of_buffer && full > 0.0 {
+            true => with_contexts(parts, contexts, limited_by == Some(CONTEXTS)),
+            false => parts,
+        };
+        let (verdict, limiting_part) = verdict(limited_by, &parts);
+        let (observed, steady) = match (limited_by, &self.lost) {
+            // The host does not hold up the card's parts, nor does what is behind them.
+            (Some("host"), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
+            (Some("link"), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
+            // Where packets were lost nobody was held up; the run without loss shows what comes through in the long run.
+            (_, Some(_)) => (through, demand.sent_fraction),
+            (_, None) => (through, through),
+        };
+        let capacity_fraction = capacity(limited_by, &parts, observed, steady);
+        Row {
+            verdict,
+            limiting_part: limiting_part.to_owned(),
+            limited_by,
+            sustains_line_rate: limited_by.is_none(),
+            capacity_fraction,
+            parts,
+            ..row
+        }
+    }
+}
+
+/// Whether they may: locks, also those that nobody waited for, words that are taken, and data caches.
+fn has_more_to_do(load: &Load) -> bool {
+    let lines = load.caches.iter().any(|cache| cache.counters.hits + cache.counters.misses > 0);
+    load.takes_words || !load.words.is_empty() || lines
+}
+
+/// The most stays that overlap; one that ends as another begins does not overlap it.
+fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
+    let mut changes: Vec<(Time, i64)> =
+        stays.flat_map(|(arrived, settled)| [(arrived, 1), (settled, -1)]).collect();
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 0);
+    for (_, change) in changes {
+        now += change;
+        most = most.max(now);
+    }
+    most.unsigned_abs()
+}
+
+/// How long a run held its processor, with this clock: where others wait for it, the next one begins with the edge at which this
+/// one ends. One that begins on an idle processor waits for an edge first, which is nobody's time.
+pub(super) fn held(run: &HandlerRun, clock: Frequency) -> Duration {
+    clock.cycles(run.cycles)
+}
+
+/// How the time of packets has grown, by their payload handlers; of messages without any, nothing is told.
+fn growth([_, payloads, _]: &[Vec<&HandlerRun>; 3], clock: Frequency) -> Option<GrowthRow> {
+    let mut costs = Series::default();
+    for run in payloads {
+        costs.add(held(run, clock));
+        costs.done();
+    }
+    costs.growth()
+}
+
+fn handler_row(handler: &'static str, runs: &[&HandlerRun], clock: Frequency) -> HandlerRow {
+    let count = runs.len() as u64;
+    let sorted = |of: &dyn Fn(&HandlerRun) -> u64| {
+        let mut values: Vec<u64> = runs.iter().map(|run| of(run)).collect();
+        values.sort_unstable();
+        values
+    };
+    let mean = |values: &[u64]| values.iter().sum::<u64>() as f64 / count as f64;
+    let cycles = sorted(&|run| run.cycles);
+    let instructions = sorted(&|run| run.instructions);
+    let time = sorted(&|run| held(run, clock).ps());
+    let queued = sorted(&|run| run.start.saturating_since(run.ready).ps());
+    HandlerRow {
+        handler,
+        runs: count,
+        cycles_mean: mean(&cycles),
+        cycles_p99: nearest_rank(&cycles, 990),
+        cycles_max: cycles[cycles.len() - 1],
+        instructions_mean: mean(&instructions),
+        instructions_p99: nearest_rank(&instructions, 990),
+        instructions_max: instructions[instructions.len() - 1],
+        time_ns_mean: mean(&time) / 1000.0,
+        time_ns_p99: nearest_rank(&time, 990) as f64 / 1000.0,
+        queued_ns_mean: mean(&queued) / 1000.0,
+        returned: returned(runs),
+    }
+}
+
+fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for run in runs {
+        *counts.entry(run.outcome).or_default() += 1;
+    }
+    counts
+}
+
+/// The fates of the packets measured. A message with a failed packet is not delivered, but the effects of its other
+/// packets' handlers remain.
+fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], messages: Messages, payload_handler: bool) -> Fates {
+    let mut fates = Fates::default();
+    let mut handled: BTreeMap<u64, u64> = BTreeMap::new();
+    for run in payloads {
+        *handled.entry(run.message.sequence).or_default() += 1;
+        match run.outcome {
+            outcome if outcome.starts_with("SUCCESS") => fates.processed += 1,
+            outcome if outcome.starts_with("DROP") => fates.dropped += 1,
+            _ => fates.failed += 1,
+        }
+    }
+    let decided: BTreeMap<u64, &str> =
+        headers.iter().map(|run| (run.message.sequence, run.outcome)).collect();
+    let Messages { packets_each, before, measured, .. } = messages;
+    for message in before..before + measured {
+        let others = packets_each - handled.get(&message).copied().unwrap_or(0);
+        match decided.get(&message).copied().unwrap_or("PROCESS_DATA") {
+            outcome if outcome.starts_with("DROP") => fates.dropped += others,
+            outcome if outcome.starts_with("PROCEED") => fates.proceeded += others,
+            outcome if outcome.starts_with("PROCESS_DATA") && !payload_handler => {
+                fates.proceeded += others;
+            }
+            // After a failed handler the card drops the rest of the message.
+            _ => fates.failed += others,
+        }
+    }
+    fates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_types::MessageId;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_packet_measured_has_one_fate() {
+        let run = |sequence, outcome| HandlerRun {
+            hpu: 0,
+            kind: "payload",
+            message: MessageId { source: NodeId(0), sequence },
+            offset: Some(0),
+            ready: Time::ZERO,
+            start: Time::ZERO,
+            end: Time::ZERO,
+            parked: Duration::ZERO,
+            cycles: 1,
+            instructions: 1,
+            outcome,
+        };
+        let payloads = [(1, "SUCCESS"), (1, "DROP"), (2, "trap"), (3, "SUCCESS")].map(|(m, o)| run(m, o));
+        let headers = [(1, "PROCESS_DATA"), (3, "DROP"), (4, "PROCEED"), (5, "trap")].map(|(m, o)| run(m, o));
+        let runs = [headers.iter().collect(), payloads.iter().collect(), Vec::new()];
+        let messages = Messages { packets_each: 4, before: 1, measured: 5, after: 1 };
+        let fates = fates(&runs, messages, true);
+        assert_eq!((fates.processed, fates.dropped, fates.proceeded, fates.failed), (2, 4, 4, 10));
+    }
+
+    #[test]
+    fn a_slot_is_taken_again_at_the_instant_at_which_it_is_free() {
+        let at = Time::from_ps;
+        let most = |stays: &[(u64, u64)]| most_at_once(stays.iter().map(|&(a, b)| (at(a), at(b))));
+        assert_eq!(most(&[]), 0);
+        assert_eq!(most(&[(0, 5), (5, 9), (9, 12)]), 1);
+        assert_eq!(most(&[(0, 5), (4, 9), (4, 5)]), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn overlaps_are_counted(stays in prop::collection::vec((0u64..100, 1u64..30), 0..40)) {
+            let inside = |t: u64| stays.iter().filter(|(from, long)| (*from..from + long).contains(&t)).count();
+            let most = (0..130).map(inside).max().unwrap_or(0) as u64;
+            let found = most_at_once(
+                stays.iter().map(|(from, long)| (Time::from_ps(*from), Time::from_ps(from + long))),
+            );
+            prop_assert_eq!(found, most);
+        }
+    }
+}
