@@ -17,10 +17,10 @@ pub(crate) struct Clock {
     /// Units so far.
     units: u128,
     /// Of Poisson arrivals: when the next frame is due, and the mean gap in picoseconds, where frames do not have one each.
-    next: u64,
+    next: Option<u64>,
     gap: Option<u64>,
     /// Frames left of a burst, and when it is due.
-    burst: (u64, u64),
+    burst: (u64, Option<u64>),
     rng: Rng,
 }
 
@@ -35,28 +35,36 @@ impl Clock {
         let rng = Rng::named(seed, NodeId(0), "traffic arrivals");
         let units = if by_packet { Some(1.0) } else { bytes.map(|bytes| 8.0 * bytes) };
         let gap = units.map(|units| (units * SECOND as f64 / rate as f64) as u64);
-        Some(Clock { arrivals, rate, by_packet, units: 0, next: 0, gap, burst: (0, 0), rng })
+        Some(Clock { arrivals, rate, by_packet, units: 0, next: Some(0), gap, burst: (0, None), rng })
     }
 
-    /// How long the frames so far take at the rate, in picoseconds: the last of them with the gap behind it.
+    /// How long the frames so far take at the rate, in picoseconds, 2^64 - 1 at most: the last of them with the gap behind it.
     pub(crate) fn lasts(&self) -> u64 {
-        (self.units * SECOND / u128::from(self.rate)) as u64
+        self.time_of(self.units).unwrap_or(u64::MAX)
     }
 
-    /// When a frame of so many bytes is due, in picoseconds from the beginning: each frame once, in their order.
-    pub(crate) fn due(&mut self, bytes: u64) -> u64 {
+    /// The time of so many units at the rate; none beyond 64 bits of picoseconds.
+    fn time_of(&self, units: u128) -> Option<u64> {
+        u64::try_from(units.checked_mul(SECOND)? / u128::from(self.rate)).ok()
+    }
+
+    /// When a frame of so many bytes is due, in picoseconds from the beginning: each frame once, in their order. None where that is 2^64
+    /// or more.
+    pub(crate) fn due(&mut self, bytes: u64) -> Option<u64> {
         let units = if self.by_packet { 1 } else { u128::from(bytes) * 8 };
-        let paced = self.lasts();
+        let paced = self.time_of(self.units);
         self.units += units;
         match self.arrivals {
             Arrivals::Paced => paced,
             Arrivals::Poisson => {
                 // Of frames whose mean is not known, each has a gap by its own bits.
-                let own = || (units * SECOND / u128::from(self.rate)) as u64;
-                let mean = self.gap.unwrap_or_else(own);
-                let due = self.next;
-                self.next += self.rng.exponential(mean);
-                due
+                let mean = match self.gap {
+                    Some(gap) => gap,
+                    None => self.time_of(units).unwrap_or(u64::MAX),
+                };
+                let due = self.next?;
+                self.next = due.checked_add(self.rng.exponential(mean));
+                Some(due)
             }
             Arrivals::Bursts(length) => {
                 let (left, due) = &mut self.burst;
@@ -78,7 +86,7 @@ mod tests {
 
     fn all(rate: Rate, arrivals: Arrivals, sizes: &[u64]) -> Vec<u64> {
         let mut clock = Clock::new(rate, arrivals, None, 3).unwrap();
-        sizes.iter().map(|&bytes| clock.due(bytes)).collect()
+        sizes.iter().map(|&bytes| clock.due(bytes).unwrap()).collect()
     }
 
     #[test]
@@ -90,6 +98,21 @@ mod tests {
         let three = Rate::PacketsPerSecond(3);
         let third = 333_333_333_333;
         assert_eq!(all(three, Arrivals::Paced, &[1; 4]), [0, third, 2 * third, 1_000_000_000_000]);
+    }
+
+    #[test]
+    fn a_frame_that_is_due_behind_all_times_has_none() {
+        for arrivals in [Arrivals::Paced, Arrivals::Poisson, Arrivals::Bursts(2)] {
+            // A bit a second: 2^64 ps are 18 446 744 s, so 2.3 million bytes. A frame has a million.
+            let mut clock = Clock::new(Rate::BitsPerSecond(1), arrivals, Some(1e6), 3).unwrap();
+            let due: Vec<_> = (0..40).map(|_| clock.due(1_000_000)).collect();
+            let last = due.iter().position(Option::is_none).unwrap();
+            assert!(due[..last].is_sorted() && due[last..].iter().all(Option::is_none), "{due:?}");
+            if arrivals == Arrivals::Paced {
+                assert_eq!(due[..last], [0, 8_000_000, 16_000_000].map(|s| Some(s * SECOND as u64)));
+            }
+            assert_eq!(clock.lasts(), u64::MAX);
+        }
     }
 
     #[test]
@@ -124,7 +147,7 @@ mod tests {
         let rate = Rate::BitsPerSecond(3_360_000_000);
         let mut clock = Clock::new(rate, Arrivals::Poisson, Some(sizes.mean()), 3).unwrap();
         let bytes = |number| if number % 4 == 0 { 1500 } else { 60 };
-        exponential(&(0..100_001).map(|number| clock.due(bytes(number))).collect::<Vec<_>>());
+        exponential(&(0..100_001).map(|number| clock.due(bytes(number)).unwrap()).collect::<Vec<_>>());
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Traffic as a stream: one frame at a time, with when it is due.
 
 use crate::arrivals::Clock;
-use crate::capture::{self, Capture, Packet};
+use crate::capture::{self, Capture, Packet, link_name};
 use crate::error::TrafficError;
 use crate::expression::{Addresses, Cut, Rate, Sizes, Source, Template, Traffic};
 use crate::form::Form;
@@ -16,7 +16,10 @@ const ETHERNET: u32 = 1;
 const HEADER: usize = 14;
 /// How much earlier than one before it a packet may have been recorded, in picoseconds: where several queues or interfaces are
 /// captured, packets are a little out of order.
-const DISORDER: u128 = 1_000_000_000;
+const DISORDER: i128 = 1_000_000_000;
+/// Picoseconds before the end of simulated time, 2^64 of them, by which the last frame is due: what a run takes before and behind
+/// its frames.
+const MARGIN: u64 = 1_000_000_000_000;
 
 /// When a frame is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,10 @@ pub struct Stream {
     form: Form,
     /// Most bytes of a packet.
     largest: u64,
+    /// The latest time at which a frame may be due, in picoseconds behind the first one.
+    latest: u64,
+    /// Frames so far.
+    frames_before: u64,
 }
 
 enum Frames {
@@ -57,11 +64,19 @@ struct Captured {
     times: Times,
 }
 
+/// Why a packet cannot come when it was recorded.
+enum Untimely {
+    /// So many picoseconds before the latest one.
+    Earlier(i128),
+    /// So many behind the first one, which is later than a run can be.
+    Beyond(i128),
+}
+
 /// Recorded times, from the first packet on.
 #[derive(Default)]
 struct Times {
     /// Of the first packet of the capture.
-    first: Option<u128>,
+    first: Option<i128>,
     /// When the capture began this time, and when the latest packet was due.
     begun: u64,
     latest: u64,
@@ -74,15 +89,17 @@ impl Times {
     /// When a packet of this time is due, and how long those up to it last; none can be before the one in front of it.
     ///
     /// # Errors
-    /// How much earlier than the latest one it was recorded, in picoseconds, where that is no mere disorder.
-    fn due(&mut self, time: u128) -> Result<Due, u128> {
+    /// It was recorded earlier than the latest one, and that is no mere disorder; or it is due behind `latest`.
+    fn due(&mut self, time: i128, latest: u64) -> Result<Due, Untimely> {
         let first = *self.first.get_or_insert(time);
-        let latest = first + u128::from(self.latest.saturating_sub(self.begun));
-        if time + DISORDER < latest {
-            return Err(latest - time);
+        let before = first + i128::from(self.latest.saturating_sub(self.begun));
+        if time + DISORDER < before {
+            return Err(Untimely::Earlier(before - time));
         }
-        let since = u64::try_from(time.saturating_sub(first)).unwrap_or(u64::MAX);
-        self.latest = self.latest.max(self.begun.saturating_add(since));
+        let since = (time - first).max(0);
+        let due = u64::try_from(since).ok().and_then(|since| self.begun.checked_add(since));
+        let due = due.filter(|due| *due <= latest).ok_or(Untimely::Beyond(since + i128::from(self.begun)))?;
+        self.latest = self.latest.max(due);
         self.packets += 1;
         self.all += 1;
         let gap = self.latest / (self.all.max(2) - 1);
@@ -180,7 +197,8 @@ impl Traffic {
             Source::Capture { .. } => None,
         };
         let clock = Clock::new(self.rate, self.arrivals, bytes, seed);
-        Ok(Stream { frames, clock, left: self.packets, form: self.form, largest })
+        let latest = (u64::MAX - MARGIN).saturating_sub(self.start_ps.unwrap_or(0));
+        Ok(Stream { frames, clock, left: self.packets, form: self.form, largest, latest, frames_before: 0 })
     }
 }
 
@@ -197,8 +215,8 @@ impl Stream {
     /// Puts the next frame into `frame`, and says when it is due; none at the end.
     ///
     /// # Errors
-    /// A capture that is damaged or cut short, or a packet of it that is no frame of Ethernet, too long, or not all there. The
-    /// text names the packet.
+    /// A capture that is damaged or cut short, or a packet of it that is no frame of Ethernet, too long, not all there, or with a time that
+    /// cannot be; a frame that is due behind the end of simulated time. The text names the packet.
     pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<Due>, TrafficError> {
         if self.left == Some(0) {
             return Ok(None);
@@ -209,15 +227,26 @@ impl Stream {
                 self.form.take(frame);
                 None
             }
-            Frames::Captured(captured) => match (captured.next(frame, self.form, self.largest)?, self.left) {
+            Frames::Captured(captured) => match (captured.next(frame, self.form, (self.largest, self.latest))?, self.left) {
                 (Some(due), _) => due,
                 (None, None) => return Ok(None),
                 (None, Some(left)) => return Err(captured.too_few(left)),
             },
         };
         self.left = self.left.map(|left| left - 1);
+        self.frames_before += 1;
         Ok(Some(match (&mut self.clock, recorded) {
-            (Some(clock), _) => Due::At { at: clock.due(frame.len() as u64), lasts: clock.lasts() },
+            (Some(clock), _) => {
+                let due = clock.due(frame.len() as u64).filter(|at| *at <= self.latest);
+                let at = due.ok_or_else(|| {
+                    TrafficError::new(format!(
+                        "frame {} is due more than 2^64 ps (213 days) behind the first one, and simulated time ends there; write a \
+                         higher rate, or fewer packets",
+                        self.frames_before
+                    ))
+                })?;
+                Due::At { at, lasts: clock.lasts() }
+            }
             (None, Some(due)) => due,
             (None, None) => Due::Wire,
         }))
@@ -240,7 +269,7 @@ impl Captured {
         &mut self,
         frame: &mut Vec<u8>,
         form: Form,
-        largest: u64,
+        (largest, latest): (u64, u64),
     ) -> Result<Option<Option<Due>>, TrafficError> {
         loop {
             let place = self.path.display();
@@ -255,12 +284,17 @@ impl Captured {
                     let time = packet.time.ok_or_else(|| {
                         wrong("has no time; write rate=wire, rate=10Gbps or rate=5Mpps".into())
                     })?;
-                    return match self.times.due(time) {
+                    return match self.times.due(time, latest) {
                         Ok(due) => Ok(Some(Some(due))),
-                        Err(earlier) => Err(wrong(format!(
+                        Err(Untimely::Earlier(earlier)) => Err(wrong(format!(
                             "was recorded {} s before a packet in front of it; sort the capture, as by reordercap of Wireshark, or \
                              write rate=wire, rate=10Gbps or rate=5Mpps",
                             earlier as f64 / 1e12
+                        ))),
+                        Err(Untimely::Beyond(since)) => Err(wrong(format!(
+                            "is due {:.0} s behind the first one, and simulated time ends after 2^64 ps (213 days); cut the \
+                             capture, as by editcap -A and -B of Wireshark, or write rate=wire, rate=10Gbps or rate=5Mpps",
+                            since as f64 / 1e12
                         ))),
                     };
                 }
@@ -280,14 +314,19 @@ impl Captured {
 
 /// Copies a packet's frame; the error says what it is or has.
 fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
-    let Packet { link, bytes, length, .. } = *packet;
+    let Packet { link, bytes, length, fault, .. } = *packet;
     if link != ETHERNET {
+        let name = link_name(link).map_or(String::new(), |name| format!(" ({name})"));
         return Err(format!(
-            "has link type {link}, and frames of Ethernet, link type 1, are sent; record it on an interface of Ethernet, as with tcpdump -i eth0 \
+            "has link type {link}{name}, and frames of Ethernet, link type 1, are sent; record it on an interface of Ethernet, as with tcpdump -i eth0 \
              and not -i any"
         ));
     }
-    let length = length.max(bytes.len() as u64);
+    if let Some(fault) = fault {
+        return Err(format!(
+            "had an error on its link ({fault}, by its flags), and a card drops such a frame; write a capture without it"
+        ));
+    }
     let front = form.in_front_of(bytes) as u64;
     if length > largest + front {
         let in_front =
@@ -425,6 +464,31 @@ mod tests {
         // Also before the first one.
         let file = File::new("backfirst", &pcap(1, &[at(2_000_000), at(0)]));
         assert!(all(&file.traffic("")).unwrap_err().contains("packet 2 was recorded 0.002 s before"));
+    }
+
+    #[test]
+    fn times_beyond_the_end_of_simulated_time_are_refused() {
+        // A file with nanoseconds holds up to 2^32 s.
+        let end_s = (u64::MAX - MARGIN) / 1_000_000_000_000;
+        let at = |s: u64| (s * 1_000_000_000, vec![1; 60], 0);
+        let of = |name: &str, times: &[u64]| {
+            File::new(name, &pcap(1, &times.iter().map(|s| at(*s)).collect::<Vec<_>>()))
+        };
+        let file = of("end", &[5, 5 + end_s]);
+        assert_eq!(all(&file.traffic("")).unwrap().len(), 2);
+        for (name, times, rest, words) in [
+            ("beyond", [5, 6 + end_s], "", "packet 2 is due 18446744 s behind the first one, and simulated time"),
+            ("far", [0, 4_294_967_295], "", "packet 2 is due 4294967295 s behind the first one"),
+            ("again", [5, 5 + end_s / 2], "loop packets=4", "packet 2 is due 27670113 s behind"),
+            ("start", [5, 5 + end_s], "start=2000000ms", "packet 2 is due 18446743 s behind"),
+        ] {
+            let error = all(&of(name, &times).traffic(rest)).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+        // Made frames likewise: 12 000 s each.
+        let slow = Traffic::parse("udp size=1500 rate=1bps packets=2k").unwrap();
+        assert!(all(&slow).unwrap_err().contains("frame 1539 is due more than 2^64 ps"));
+        assert_eq!(all(&of("wire", &[0, 4_294_967_295]).traffic("rate=wire")).unwrap().len(), 2);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Captures of packets, pcap and pcapng, read as they come: in constant memory, and as far as they are whole.
 //!
 //! - `input.rs`: bytes of a file, one record at a time.
-//! - `reader.rs`: [`Capture`], the packets of either format.
+//! - `record.rs`: where a packet's bytes are, its lengths and its time.
+//! - `pcap.rs`, `pcapng.rs`: the two formats.
+//! - `reader.rs`: [`Capture`], the packets of either.
 //! - `file.rs`: [`open`], a file that may be compressed.
 //! - `source.rs`: [`source_of`], where a packet of a link type comes from.
 //!
@@ -10,7 +12,10 @@
 
 mod file;
 mod input;
+mod pcap;
+mod pcapng;
 mod reader;
+mod record;
 mod source;
 
 #[cfg(test)]
@@ -18,4 +23,4 @@ mod tests;
 
 pub use file::open;
 pub use reader::{Capture, Damage, Packet};
-pub use source::{Skipped, Source, ip_of, source_of};
+pub use source::{Skipped, Source, ip_of, link_name, source_of};

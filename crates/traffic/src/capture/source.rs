@@ -28,6 +28,35 @@ const RAW: [u32; 5] = [101, 228, 229, 12, 14];
 /// BSD's loopback, in its own order of bytes and in the network's.
 const LOOPBACK: [u32; 2] = [0, 108];
 
+/// Names of link types that are met most. Source: the list of LINKTYPE values of tcpdump.org.
+const NAMES: [(u32, &str); 20] = [
+    (0, "LINKTYPE_NULL"),
+    (1, "LINKTYPE_ETHERNET"),
+    (9, "LINKTYPE_PPP"),
+    (50, "LINKTYPE_PPP_HDLC"),
+    (101, "LINKTYPE_RAW"),
+    (104, "LINKTYPE_C_HDLC"),
+    (105, "LINKTYPE_IEEE802_11"),
+    (108, "LINKTYPE_LOOP"),
+    (113, "LINKTYPE_LINUX_SLL"),
+    (127, "LINKTYPE_IEEE802_11_RADIOTAP"),
+    (147, "LINKTYPE_USER0"),
+    (189, "LINKTYPE_USB_LINUX"),
+    (220, "LINKTYPE_USB_LINUX_MMAPPED"),
+    (228, "LINKTYPE_IPV4"),
+    (229, "LINKTYPE_IPV6"),
+    (240, "LINKTYPE_NETANALYZER"),
+    (249, "LINKTYPE_USBPCAP"),
+    (253, "LINKTYPE_NETLINK"),
+    (274, "LINKTYPE_ETHERNET_MPACKET"),
+    (276, "LINKTYPE_LINUX_SLL2"),
+];
+
+/// The name of a link type, if it is among those that are met most.
+pub fn link_name(link: u32) -> Option<&'static str> {
+    NAMES.iter().find(|(number, _)| *number == link).map(|(_, name)| *name)
+}
+
 /// The source address of a packet of this link type.
 ///
 /// Supported are Ethernet with any number of VLAN tags, Linux's cooked captures of both versions, IP by

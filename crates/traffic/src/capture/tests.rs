@@ -28,7 +28,8 @@ fn a_block(kind: u32, body: &[u8], big: bool) -> Vec<u8> {
 }
 
 fn section(big: bool) -> Vec<u8> {
-    let body = [&word(0x1a2b_3c4d, big)[..], &word(1, big), &[0xff; 8]].concat();
+    let version = if big { [0, 1, 0, 0] } else { [1, 0, 0, 0] };
+    let body = [&word(0x1a2b_3c4d, big)[..], &version, &[0xff; 8]].concat();
     a_block(0x0a0d_0d0a, &body, big)
 }
 
@@ -156,6 +157,9 @@ fn damage_names_its_packet_and_keeps_the_packets_before() {
         (&b""[..], "the file is empty"),
         (&b"ab"[..], "too short for a capture"),
         (&b"abcdefgh"[..], "this is no capture; pcap and pcapng are read"),
+        (&b"BZh91AY"[..], "this is compressed by bzip2; pcap and pcapng are read, also compressed by gzip or zstd"),
+        (&b"snoop\0\0\0"[..], "this is a capture of snoop; "),
+        (&[0x34, 0xcd, 0xb2, 0xa1, 2, 0, 4, 0][..], "this is a modified pcap with longer records (Kuznetzov's); "),
         (&whole[..20], "the file ends within its head"),
     ] {
         assert!(all(bytes).unwrap_err().to_string().contains(text));
@@ -271,7 +275,7 @@ fn ip_is_behind_every_tag() {
 }
 
 /// The time and the length on the wire of each packet.
-fn times(bytes: &[u8]) -> Vec<(Option<u128>, u64)> {
+fn times(bytes: &[u8]) -> Vec<(Option<i128>, u64)> {
     let mut capture = Capture::new(bytes).unwrap();
     let mut found = Vec::new();
     while let Some(packet) = capture.next_packet() {
@@ -289,7 +293,7 @@ fn times_have_the_resolution_that_the_capture_says() {
         assert_eq!(times(&bytes), [(Some(7_000_000_000_000 + fraction), 8)]);
     }
     // 2^32 + 2 units of an interface.
-    let units = (1u128 << 32) + 2;
+    let units = (1i128 << 32) + 2;
     let with = |resolution: Option<u8>, big: bool| {
         let option = resolution.map_or(Vec::new(), |value| {
             let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
@@ -318,4 +322,219 @@ fn times_have_the_resolution_that_the_capture_says() {
     let simple =
         [section(true), interface(1, 0, true), a_block(3, &[&word(4, true)[..], &[9; 4]].concat(), true)];
     assert_eq!(times(&simple.concat()), [(None, 4)]);
+}
+
+/// An option of pcapng.
+fn an_option(code: u16, value: &[u8], big: bool) -> Vec<u8> {
+    let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+    let padding = vec![0; value.len().next_multiple_of(4) - value.len()];
+    [&half(code)[..], &half(value.len() as u16), value, &padding].concat()
+}
+
+/// An interface of Ethernet with options.
+fn interface_with(options: &[Vec<u8>], big: bool) -> Vec<u8> {
+    let link = if big { [0, 1] } else { [1, 0] };
+    a_block(1, &[&link[..], &[0; 6], &options.concat()].concat(), big)
+}
+
+/// A packet in a block of either kind, of which so many bytes were on the link.
+fn packet_with(kind: u32, packet: &[u8], length: u32, options: &[Vec<u8>], big: bool) -> Vec<u8> {
+    let padding = vec![0; packet.len().next_multiple_of(4) - packet.len()];
+    let words = [0, 0, 2_000_000, packet.len() as u32, length].map(|value| word(value, big)).concat();
+    a_block(kind, &[&words[..], packet, &padding, &options.concat()].concat(), big)
+}
+
+/// The bytes and the length of each packet, or the damage.
+fn packets(bytes: &[u8]) -> Result<Vec<(Vec<u8>, u64)>, String> {
+    let mut capture = Capture::new(bytes).map_err(|damage| damage.what)?;
+    let mut found = Vec::new();
+    while let Some(packet) = capture.next_packet() {
+        let packet = packet.map_err(|damage| damage.what)?;
+        assert!(packet.bytes.len() as u64 <= packet.length);
+        found.push((packet.bytes.to_vec(), packet.length));
+    }
+    Ok(found)
+}
+
+const FLAGS: u16 = 2;
+const FCSLEN: u16 = 13;
+const TSOFFSET: u16 = 14;
+
+fn flags(value: u32, big: bool) -> Vec<u8> {
+    an_option(FLAGS, &word(value, big), big)
+}
+
+/// A frame of 60 bytes with a check sequence of so many: those that a capture has of it, up to `captured`.
+fn with_fcs(bytes: usize, captured: usize) -> Vec<u8> {
+    [&[0xab; 60][..], &[0xfc; 8][..bytes]].concat()[..captured].to_vec()
+}
+
+#[test]
+fn frame_check_sequences_of_pcap_are_taken_off() {
+    for big in [false, true] {
+        // The upper four bits are words of two bytes, and count where bit 26 is set.
+        for (kind, fcs) in [(0x2400_0001, 4), (0x1400_0001, 2), (0x0400_0001, 0), (0x2000_0001, 0), (1, 0)] {
+            for captured in [60 + fcs, 61.min(60 + fcs), 60, 59] {
+                let mut file = pcap(big, 0xa1b2_c3d4, kind, &[with_fcs(fcs, captured)]);
+                file[36..40].copy_from_slice(&word(60 + fcs as u32, big));
+                // A packet is whole where only bytes of its check sequence are missing.
+                let expected = (vec![0xab; captured.min(60)], 60);
+                assert_eq!(packets(&file), Ok(vec![expected]), "{kind:x} {captured}");
+            }
+        }
+    }
+}
+
+#[test]
+fn frame_check_sequences_of_pcapng_are_taken_off() {
+    for big in [false, true] {
+        // By the draft in bits; 4, its example, is bytes.
+        for (said, fcs) in [(Some(32), 4), (Some(4), 4), (Some(16), 2), (Some(2), 2), (Some(0), 0), (None, 0)] {
+            let options: Vec<_> = said.iter().map(|said| an_option(FCSLEN, &[*said], big)).collect();
+            for kind in [2, 6] {
+                for captured in [60 + fcs, 60, 40] {
+                    let frame = with_fcs(fcs, captured);
+                    let packet = packet_with(kind, &frame, 60 + fcs as u32, &[], big);
+                    let file = [section(big), interface_with(&options, big), packet].concat();
+                    let expected = (vec![0xab; captured.min(60)], 60);
+                    assert_eq!(packets(&file), Ok(vec![expected]), "{said:?} {captured}");
+                }
+            }
+            let simple = a_block(3, &[&word(60 + fcs as u32, big)[..], &with_fcs(fcs, 60 + fcs)].concat(), big);
+            let file = [section(big), interface_with(&options, big), simple].concat();
+            assert_eq!(packets(&file), Ok(vec![(vec![0xab; 60], 60)]), "{said:?}");
+        }
+        // A packet's flags say it for this packet; 0 does not say it.
+        for (said, of_packet, fcs) in [(32, 2, 2), (0, 4, 4), (32, 0, 4), (0, 0, 0)] {
+            for kind in [2, 6] {
+                let options = [an_option(1, b"a comment", big), flags(of_packet << 5 | 1, big)];
+                let packet = packet_with(kind, &with_fcs(fcs, 60 + fcs), 60 + fcs as u32, &options, big);
+                let file = [section(big), interface_with(&[an_option(FCSLEN, &[said], big)], big), packet];
+                assert_eq!(packets(&file.concat()), Ok(vec![(vec![0xab; 60], 60)]), "{said} {of_packet}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_behind_the_original_length_are_no_part_of_a_packet() {
+    for big in [false, true] {
+        for length in [0u32, 59, 60, 61] {
+            let mut file = pcap(big, 0xa1b2_c3d4, 1, &[vec![7; 76]]);
+            file[36..40].copy_from_slice(&word(length, big));
+            let expected = Ok(vec![(vec![7; length as usize], length.into())]);
+            assert_eq!(packets(&file), expected);
+            for kind in [2, 6] {
+                let packet = packet_with(kind, &[7; 76], length, &[], big);
+                let file = [section(big), interface(1, 0, big), packet].concat();
+                assert_eq!(packets(&file), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interface_adds_its_offset_to_times() {
+    for big in [false, true] {
+        for offset in [0i64, 1_700_000_000, -2, -1_000_000, i64::MIN, i64::MAX] {
+            let value = if big { offset.to_be_bytes() } else { offset.to_le_bytes() };
+            let file = [
+                section(big),
+                interface_with(&[an_option(TSOFFSET, &value, big)], big),
+                packet_with(6, &[5; 4], 4, &[], big),
+            ];
+            // 2 s by its ticks, which are microseconds.
+            let expected = (2 + i128::from(offset)) * 1_000_000_000_000;
+            assert_eq!(times(&file.concat()), [(Some(expected), 4)], "{offset}");
+        }
+    }
+}
+
+#[test]
+fn errors_of_packets_are_those_of_their_flags() {
+    for big in [false, true] {
+        let fault = |value: u32, kind: u32| {
+            let packet = packet_with(kind, &[5; 60], 60, &[flags(value, big)], big);
+            let file = [section(big), interface(1, 0, big), packet].concat();
+            Capture::new(&file[..]).unwrap().next_packet().unwrap().unwrap().fault
+        };
+        for kind in [2, 6] {
+            // Direction, reception and offloading are none.
+            assert_eq!(fault(0x0000_0e0f, kind), None);
+            assert_eq!(fault(1 << 24, kind), Some("CRC error"));
+            assert_eq!(fault(1 << 31 | 1, kind), Some("symbol error"));
+            assert_eq!(fault(1 << 16, kind), Some("an error of the link"));
+        }
+    }
+}
+
+#[test]
+fn what_is_not_read_is_named() {
+    let version = |major: u16, minor: u16, big: bool| {
+        let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+        let body = [&word(0x1a2b_3c4d, big)[..], &half(major), &half(minor), &[0xff; 8]].concat();
+        packets(&[a_block(0x0a0d_0d0a, &body, big), interface(1, 0, big)].concat())
+    };
+    for big in [false, true] {
+        assert_eq!(version(1, 0, big), Ok(vec![]));
+        assert_eq!(version(1, 2, big), Ok(vec![]));
+        for (major, minor) in [(1, 1), (2, 0), (0, 0)] {
+            let said = format!("a section of version {major}.{minor}, where 1.0 and 1.2 are read");
+            assert_eq!(version(major, minor, big), Err(said));
+        }
+        let mut old = pcap(big, 0xa1b2_c3d4, 1, &some());
+        old[4..8].copy_from_slice(&if big { [0, 2, 0, 3] } else { [2, 0, 3, 0] });
+        assert!(packets(&old).unwrap_err().starts_with("it is of version 2.3 of pcap, and 2.4 is read"));
+        for kind in [0x0800_0001, 0x0001_0001, 0x0200_0001] {
+            let said = format!("reserved bits of its link type are set (0x{kind:08x})");
+            assert_eq!(packets(&pcap(big, 0xa1b2_c3d4, kind, &some())), Err(said));
+        }
+        let of_interface = |option| packets(&[section(big), interface_with(&[option], big)].concat());
+        for (option, said) in [
+            (an_option(9, &[], big), "if_tsresol of an interface has 0 bytes, and not 1"),
+            (an_option(13, &[4, 0], big), "if_fcslen of an interface has 2 bytes, and not 1"),
+            (an_option(13, &[33], big), "an interface whose frame check sequences have 33 bits (if_fcslen)"),
+            (an_option(14, &[0; 4], big), "if_tsoffset of an interface has 4 bytes, and not 8"),
+        ] {
+            assert_eq!(of_interface(option), Err(said.to_owned()));
+        }
+        let packet = packet_with(6, &[5; 4], 4, &[an_option(2, &[0; 8], big)], big);
+        let said = packets(&[section(big), interface(1, 0, big), packet].concat());
+        assert_eq!(said, Err("the flags of a packet has 8 bytes, and not 4".to_owned()));
+    }
+}
+
+proptest! {
+    /// Options count wherever they are in their list, and those that say nothing of packets change nothing.
+    #[test]
+    fn options_count_wherever_they_are(
+        others in prop::collection::vec((15u16..3000, prop::collection::vec(any::<u8>(), 0..20)), 0..5),
+        (fcs, offset, at) in (0u8..5, any::<i64>(), any::<[prop::sample::Index; 2]>()),
+        (end, big) in any::<(bool, bool)>(),
+    ) {
+        let mut options: Vec<_> = others.iter().map(|(code, value)| an_option(*code, value, big)).collect();
+        let value = if big { offset.to_be_bytes() } else { offset.to_le_bytes() };
+        for (option, at) in [an_option(FCSLEN, &[8 * fcs], big), an_option(TSOFFSET, &value, big)].into_iter().zip(at) {
+            options.insert(at.index(options.len() + 1), option);
+        }
+        if end {
+            options.push(an_option(0, &[], big));
+        }
+        let fcs = usize::from(fcs);
+        let packet = packet_with(6, &with_fcs(fcs, 60 + fcs), 60 + fcs as u32, &[], big);
+        let file = [section(big), interface_with(&options, big), packet].concat();
+        prop_assert_eq!(packets(&file), Ok(vec![(vec![0xab; 60], 60)]));
+        prop_assert_eq!(times(&file)[0].0, Some((2 + i128::from(offset)) * 1_000_000_000_000));
+    }
+
+    #[test]
+    fn arbitrary_options_never_panic(
+        of_interface in prop::collection::vec(any::<u8>(), 0..60),
+        of_packet in prop::collection::vec(any::<u8>(), 0..60),
+        (kind, length) in (prop::sample::select(vec![2u32, 3, 6]), 0u32..100),
+        big: bool,
+    ) {
+        let packet = packet_with(kind, &[5; 13], length, &[of_packet], big);
+        let _ = packets(&[section(big), interface_with(&[of_interface], big), packet].concat());
+    }
 }

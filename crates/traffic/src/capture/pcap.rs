@@ -1,0 +1,102 @@
+//! Records of pcap, and the header of its file.
+//!
+//! Source of the fields: draft-ietf-opsawg-pcap, sections 4 and 5.
+
+use super::input::{Input, LONGEST};
+use super::record::{Found, Tick, need, u16_of, u32_of};
+use std::io::Read;
+
+/// Bytes of the file's header.
+pub(super) const HEADER: usize = 24;
+/// Packets are not longer than this, where a capture does not say that its own may be.
+const USUAL: usize = 256 << 10;
+/// The version that is read.
+const VERSION: (u16, u16) = (2, 4);
+
+/// Bits of the last field of the header, above the link type: the bytes of a frame check sequence divided by two, whether that
+/// is said, and what has to be 0.
+const FCS_SHIFT: u32 = 28;
+const FCS_SAID: u32 = 1 << 26;
+const RESERVED: u32 = 0x0bff_0000;
+
+/// Formats that are not read, by the first bytes of their files. Source of the modified ones: libpcap's sf-pcap.c and Wireshark's
+/// libpcap.h.
+const OTHERS: [(&[u8], &str); 17] = [
+    (&[0xa1, 0xb2, 0xcd, 0x34], "a modified pcap with longer records (Kuznetzov's)"),
+    (&[0x34, 0xcd, 0xb2, 0xa1], "a modified pcap with longer records (Kuznetzov's)"),
+    (&[0xa1, 0xb2, 0x34, 0xcd], "a modified pcap with longer records (Mesquita's)"),
+    (&[0xcd, 0x34, 0xb2, 0xa1], "a modified pcap with longer records (Mesquita's)"),
+    (&[0xa1, 0x2b, 0x3c, 0x4d], "a modified pcap (Navtel's)"),
+    (&[0x4d, 0x3c, 0x2b, 0xa1], "a modified pcap (Navtel's)"),
+    (&[0x1c, 0x00, 0x01, 0xac], "a modified pcap (IXIA's)"),
+    (&[0xac, 0x01, 0x00, 0x1c], "a modified pcap (IXIA's)"),
+    (&[0x1c, 0x00, 0x01, 0xab], "a modified pcap (IXIA's)"),
+    (&[0xab, 0x01, 0x00, 0x1c], "a modified pcap (IXIA's)"),
+    (b"snoo", "a capture of snoop"),
+    (b"XCP\0", "a capture of NetXRay or Sniffer"),
+    (b"GMBU", "a capture of Microsoft's Network Monitor"),
+    (b"BZh", "compressed by bzip2"),
+    (b"\xfd7zX", "compressed by xz"),
+    (&[0x04, 0x22, 0x4d, 0x18], "compressed by lz4"),
+    (b"PK\x03\x04", "an archive of zip"),
+];
+
+/// The format of a file that begins with these bytes, where it is known and not read.
+pub(super) fn other_format(first: &[u8]) -> Option<&'static str> {
+    OTHERS.iter().find(|(begin, _)| first.starts_with(begin)).map(|(_, what)| *what)
+}
+
+/// What the header of a file says.
+#[derive(Clone, Copy)]
+pub(super) struct Header {
+    pub(super) big: bool,
+    link: u32,
+    /// Most bytes of a record.
+    longest: usize,
+    tick: Tick,
+    /// Bytes of the frame check sequence behind each packet.
+    fcs: u64,
+}
+
+impl Header {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Another version, or reserved bits that are set.
+    pub(super) fn of(bytes: &[u8], big: bool, tick: Tick) -> Result<Header, String> {
+        let version = (u16_of(&bytes[4..], big), u16_of(&bytes[6..], big));
+        if version != VERSION {
+            return Err(format!(
+                "it is of version {}.{} of pcap, and 2.4 is read; convert it, as by editcap of Wireshark",
+                version.0, version.1
+            ));
+        }
+        let (snap, kind) = (u32_of(&bytes[16..], big), u32_of(&bytes[20..], big));
+        if kind & RESERVED != 0 {
+            return Err(format!("reserved bits of its link type are set (0x{kind:08x})"));
+        }
+        let fcs = if kind & FCS_SAID != 0 { u64::from(kind >> FCS_SHIFT) * 2 } else { 0 };
+        let longest = (snap as usize).clamp(USUAL, LONGEST - 16);
+        Ok(Header { big, link: kind & 0xffff, longest, tick, fcs })
+    }
+
+    /// The next packet; none at the end.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub(super) fn next<R: Read>(&self, input: &mut Input<R>) -> Result<Option<Found>, String> {
+        if !need(input, 16, "a packet's head")? {
+            return Ok(None);
+        }
+        let head = input.peek(16);
+        let [seconds, fraction, captured, length] = [0, 4, 8, 12].map(|at| u32_of(&head[at..], self.big));
+        let time = Tick::SECOND.ps(seconds.into()) + self.tick.ps(fraction.into());
+        let (captured, longest) = (captured as usize, self.longest);
+        if captured > longest {
+            return Err(format!("a packet of {captured} bytes, where {longest} are the most there can be"));
+        }
+        need(input, 16 + captured, "the packet")?;
+        input.take(16);
+        Ok(Some(Found::new(self.link, input.take(captured), length, self.fcs, Some(time))))
+    }
+}
