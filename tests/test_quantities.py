@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import nicety
 from nicety import _native
-from nicety.shared.quantities import duration_ps, size_bytes
+from nicety.shared.quantities import duration_ps, meaning, size_bytes
 from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Storage, UseCase
 
 SIZES = {"B": 1, "kB": 1000, "MB": 1000**2, "KiB": 1024, "MiB": 1024**2}
@@ -83,3 +83,31 @@ def test_use_cases_read_any_spelling(case: UseCase, key: str, spellings: Sequenc
         nicety.run_usecase(case, nics=["spin-discrete"], overrides=[f"{key}={value}"])["rows"] for value in spellings
     )
     assert all(rows == expected for rows in others)
+
+
+GAPS = ["15.6 ps/B", "0.0156ns/B", "400 Gb/s", "50GB/s", "50000 MB/s", "0.05 Tb/s", "6.25 GB/s", "1/3 ns/B", "3 GB/s"]
+CLOCKS = ["2.5 GHz", "2500MHz", "2500000 kHz", "5/2 GHz", "2 GHz"]
+
+
+@pytest.mark.parametrize(("key", "texts"), [("link.gap", GAPS), ("hpu.clock", CLOCKS)])
+def test_two_texts_mean_the_same_where_the_reader_reads_the_same(key: str, texts: list[str]) -> None:
+    pairs = [(one, other) for one in texts for other in texts]
+    for one, other in pairs:
+        same = spec_hash(f"{key}={one}") == spec_hash(f"{key}={other}")
+        assert (meaning(one) == meaning(other)) == same, (one, other)
+
+
+@given(spelling=spellings(TIMES, 0), other=spellings(TIMES, 0))
+def test_times_mean_their_picoseconds(spelling: tuple[str, int], other: tuple[str, int]) -> None:
+    assert meaning(spelling[0]) == f"{spelling[1]} ps"
+    assert meaning(f"{spelling[0]},{other[0]}") == f"{spelling[1]} ps,{other[1]} ps"
+
+
+@given(text=st.text())
+def test_any_text_means_something_and_stays_what_it_means(text: str) -> None:
+    assert meaning(meaning(text)) == meaning(text)
+
+
+@pytest.mark.parametrize("text", ["", "8", "4Ki", "ns", "1/0 ns", "spin-discrete", "a 100 ns b", "100 nS", "-1 ns"])
+def test_what_is_no_quantity_means_itself(text: str) -> None:
+    assert meaning(text) == text

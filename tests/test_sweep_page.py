@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import nicety
+import nicety as package
 from conftest import Result
 from nicety import _native
 from nicety.errors import InputError
@@ -131,3 +132,38 @@ def test_what_is_no_sweep_has_no_page(tmp_path: Path) -> None:
         nicety.sweep_report(tmp_path, tmp_path / "page.html")
     with pytest.raises(InputError, match="there is no folder"):
         nicety.sweep_report(tmp_path, tmp_path / "no" / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("file", "contents", "wrong"),
+    [
+        ("sweep.json", b"{", "sweep.json: it is damaged: this is no JSON; the sweep, run again with its folder"),
+        ("sweep.json", b"\xff\xfe", "sweep.json: it is damaged: this is no JSON"),
+        ("sweep.json", b"[" * 100_000, "sweep.json: it is damaged: this is no JSON"),
+        (
+            "sweep.json",
+            b'{"nicety": 1, "run": 1, "options": 3, "points": [{}]}',
+            "sweep.json: it is damaged: it has no",
+        ),
+        ("point", b"", "it is damaged: this is no JSON; the sweep, run again with its folder, runs what is damaged"),
+        ("point", b"[]", "this was not written by nicety sweep"),
+        ("point", b'{"key": 1, "status": "done"}', "it is damaged: it has no checksum"),
+        ("point", b'{"key": 1, "status": "done", "checksum": ""}', "its checksum is of something else"),
+    ],
+)
+def test_a_damaged_folder_ends_in_a_sentence(
+    nicety: Callable[..., Result], tmp_path: Path, file: str, contents: bytes, wrong: str
+) -> None:
+    with ThreadPoolExecutor() as threads:
+        package.sweep(evil, {"text": ["a"]}, folder=tmp_path / "out", executor=threads)
+    (point,) = (tmp_path / "out/points").iterdir()
+    (point if file == "point" else tmp_path / "out" / file).write_bytes(contents)
+    done = nicety("sweep", "report", "out", "-o", "page.html")
+    assert (done.status, done.stdout) == (2, "")
+    assert wrong in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
+    # In the other's place, and no file at all.
+    point.unlink()
+    point.mkdir()
+    assert nicety("sweep", "report", "out").status == 2

@@ -18,6 +18,7 @@ from typing import Any
 from nicety import _native
 from nicety.errors import Error, InputError
 from nicety.shared.checks import _short
+from nicety.shared.quantities import meaning
 
 Value = bool | int | float | str
 """A parameter's value at a point."""
@@ -31,7 +32,8 @@ class Point:
 
     Attributes:
         values: of the grid's parameters, by name.
-        key: a hash over these, what runs there, the cards and files that they name, and nicety's version.
+        key: a hash over these, what runs there, the cards and files that they name, and nicety's version. Quantities
+            count by what they mean: 100 ns, 100ns and 0.1 us are the same.
     """
 
     values: Mapping[str, Value]
@@ -61,13 +63,14 @@ def points_of(
     common = {
         "nicety": _native.version(),
         "what": what,
-        "options": options,
+        "options": {name: meant_by(value) for name, value in options.items()},
         "inputs": inputs.of([*options.values(), *named]),
     }
     points = []
     for chosen in itertools.product(*axes.values()):
         values = dict(zip(axes, chosen, strict=True))
-        document = {**common, "values": values, "named": inputs.of(chosen)}
+        meant = {name: meant_by(value) for name, value in values.items()}
+        document = {**common, "values": meant, "named": inputs.of(chosen)}
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         points.append(Point(values, digest[:32]))
     return points
@@ -79,13 +82,19 @@ def _axis(name: str, values: Iterable[object]) -> list[Value]:
     axis = [plain(name, value) for value in values]
     if not axis:
         raise InputError(f"{name}: there is no value; write at least one")
-    seen = set()
+    seen: dict[str, Value] = {}
     for value in axis:
-        text = json.dumps(value)
+        text = json.dumps(meant_by(value))
         if text in seen:
-            raise InputError(f"{name}: {_short(value)} is there twice")
-        seen.add(text)
+            first = "" if seen[text] == value else f", first as {_short(seen[text])}"
+            raise InputError(f"{name}: {_short(value)} is there twice{first}")
+        seen[text] = value
     return axis
+
+
+def meant_by(value: object) -> object:
+    """A value, a quantity in its base unit."""
+    return meaning(value) if isinstance(value, str) else value
 
 
 def plain(name: str, value: object) -> Value:

@@ -9,13 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from nicety.errors import InputError
 from nicety.shared.checks import Place
 from nicety.shared.files import check_place, write_whole
 from nicety.shared.typed import checked
 from nicety.show.html import table_html
 from nicety.sweeps.grid import Point, named
 from nicety.sweeps.results import Sweep
-from nicety.sweeps.store import Store
+from nicety.sweeps.store import Damaged, Outcome, Store
 
 MOST_CELLS = 200_000
 """Cells of the table on a page, some 3 MB."""
@@ -30,15 +31,34 @@ def sweep_report(folder: Place, output: Place) -> None:
         output: the file to write.
 
     Raises:
-        InputError: the folder has no sweep, or the file cannot be written.
+        InputError: the folder has no sweep, a file of it is damaged, or the page cannot be written.
     """
     path = Path(output)
     check_place(str(path), path)
     store = Store(Path(folder))
     about = store.about()
     points = [Point(each["values"], each["key"]) for each in about["points"]]
-    found = Sweep(points, [store.outcome(point.key) for point in points], folder=store.folder)
+    found = Sweep(points, _outcomes(store, points), folder=store.folder)
     write_whole(path, _page(about, found).encode())
+
+
+def _outcomes(store: Store, points: Sequence[Point]) -> list[Outcome | None]:
+    """The outcomes of points.
+
+    Raises:
+        InputError: files of some are damaged.
+    """
+    outcomes: list[Outcome | None] = []
+    damaged: list[Damaged] = []
+    for point in points:
+        try:
+            outcomes.append(store.outcome(point.key))
+        except Damaged as error:
+            damaged.append(error)
+    if damaged:
+        more = f", and so are {len(damaged) - 1} other points" if len(damaged) > 1 else ""
+        raise InputError(f"{damaged[0]}{more}; the sweep, run again with its folder, runs what is damaged")
+    return outcomes
 
 
 def _page(about: Mapping[str, Any], found: Sweep) -> str:

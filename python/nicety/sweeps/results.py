@@ -25,6 +25,7 @@ class Sweep:
         before: how many of them had run before.
         folder: where they are kept, if they are.
         options: what is the same at all points.
+        damaged: what was wrong with files of points in the folder, which have run again.
     """
 
     points: Sequence[Point]
@@ -32,6 +33,7 @@ class Sweep:
     before: int = 0
     folder: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    damaged: Sequence[str] = ()
 
     @property
     def done(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,45 @@ class Outcome(TypedDict):
 
 
 _ABOUT = "sweep.json"
+_CHECKSUM = "checksum"
+
+
+class Damaged(InputError):
+    """A file of the folder is there, and was not written so by a sweep."""
+
+
+def _text(document: Mapping[str, Any]) -> str:
+    """A file's text, which ends with the checksum of all else in it."""
+    return json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1, ensure_ascii=False)
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    """SHA-256, in hexadecimal digits, of the document as this would be written without one."""
+    return hashlib.sha256(json.dumps(document, indent=1, ensure_ascii=False).encode(errors="replace")).hexdigest()
+
+
+def _read(path: Path, *names: str) -> dict[str, Any]:
+    """The document of a file, which has these names.
+
+    Raises:
+        FileNotFoundError: there is none, nor its folder.
+        Damaged: it cannot be read, or is not as it was written.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise Damaged(f"{path}: cannot read it ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"{path}: it is damaged: this is no JSON") from error
+    if not isinstance(found, dict) or not found.keys() >= {*names}:
+        raise Damaged(f"{path}: this was not written by nicety sweep")
+    if _CHECKSUM not in found:
+        raise Damaged(f"{path}: it is damaged: it has no checksum")
+    if found.pop(_CHECKSUM) != _checksum(found):
+        raise Damaged(f"{path}: it is damaged: its checksum is of something else")
+    return found
 
 
 class Store:
@@ -55,32 +95,38 @@ class Store:
             check_folder(self.folder)
         except OSError as error:
             raise InputError(f"{self.folder}: no sweep can be written there ({error.strerror})") from error
-        write_whole(self.folder / _ABOUT, (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode())
+        write_whole(self.folder / _ABOUT, _text(about).encode())
 
     def about(self) -> dict[str, Any]:
         """What the sweep is.
 
         Raises:
-            InputError: there is none.
+            InputError: there is none, or it is damaged.
         """
+        path = self.folder / _ABOUT
         try:
-            found = json.loads((self.folder / _ABOUT).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            return _read(path, "nicety", "run", "options", "points")
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(f"{self.folder}: there is no sweep; name a folder that nicety sweep made") from error
-        if not isinstance(found, dict) or not {"run", "options", "points"} <= found.keys():
-            raise InputError(f"{self.folder / _ABOUT}: this was not written by nicety sweep")
-        return found
+        except Damaged as error:
+            raise InputError(f"{error}; the sweep, run again with its folder, writes it anew") from error
 
     def outcome(self, key: str) -> Outcome | None:
-        """The outcome of a point that has run; None where there is none, or a file that is no outcome."""
+        """The outcome of a point that has run; None where there is none.
+
+        Raises:
+            Damaged: its file is not as it was written.
+        """
+        path = self.folder / "points" / f"{key}.json"
         try:
-            found = json.loads((self.folder / "points" / f"{key}.json").read_bytes())
-        except (OSError, ValueError):
+            found = _read(path, "key", "status")
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        whole = isinstance(found, dict) and found.get("key") == key and found.get("status") in {"done", "failed"}
-        return cast(Outcome, found) if whole else None
+        if found.get("key") != key or found.get("status") not in {"done", "failed"}:
+            raise Damaged(f"{path}: it is damaged: it is of another point")
+        return cast(Outcome, found)
 
     def keep(self, key: str, values: Mapping[str, object], outcome: Outcome) -> None:
         """Write the outcome of a point."""
-        text = json.dumps({"key": key, "values": values, **outcome}, indent=1, ensure_ascii=False)
-        write_whole(self.folder / "points" / f"{key}.json", text.encode(), safe=False)
+        text = _text({"key": key, "values": values, **outcome})
+        write_whole(self.folder / "points" / f"{key}.json", text.encode(errors="replace"), safe=False)

@@ -21,7 +21,7 @@ from nicety.shared.typed import checked
 from nicety.sweeps.grid import Point, given, identity, plain, points_of
 from nicety.sweeps.results import Sweep
 from nicety.sweeps.running import Task, run_locally, run_on
-from nicety.sweeps.store import Outcome, Store
+from nicety.sweeps.store import Damaged, Outcome, Store
 
 MOST_JOBS = 1024
 
@@ -41,7 +41,8 @@ def sweep(
 
     Where there is a folder, results are kept there as they come, and a point that is there already is not run
     again: unless the function's source, its arguments, a card or a file that these name, or nicety is another. A point
-    that failed runs again. On Ctrl-C all that has been found is in the folder, with its table.
+    that failed runs again, and so does one whose file was changed since. On Ctrl-C all that has been found is in the
+    folder, with its table.
 
     Args:
         fn: is called with a value of each of the grid's parameters by name. It returns what JSON has: a report with
@@ -97,11 +98,11 @@ def run_points(
     """
     count = _jobs(jobs, executor)
     outcomes: list[Outcome | None] = [None] * len(points)
+    damaged: Sequence[str] = ()
     if store is not None:
         keys = [{"key": point.key, "values": point.values} for point in points]
         store.begin({"nicety": _native.version(), **about, "points": keys})
-        found = [store.outcome(point.key) for point in points]
-        outcomes = [each if each is not None and each["status"] == "done" else None for each in found]
+        outcomes, damaged = _known(store, points)
     before = sum(outcome is not None for outcome in outcomes)
     ended = before
 
@@ -118,7 +119,7 @@ def run_points(
         progress(before, len(points))
     left = {number: payloads[number] for number, outcome in enumerate(outcomes) if outcome is None}
     folder = store.folder if store is not None else None
-    result = Sweep(points, outcomes, before, folder, about["options"])
+    result = Sweep(points, outcomes, before, folder, about["options"], damaged)
     try:
         if executor is None:
             run_locally(task, left, count, finished)
@@ -129,6 +130,20 @@ def run_points(
     finally:
         result.write()
     return result
+
+
+def _known(store: Store, points: Sequence[Point]) -> tuple[list[Outcome | None], list[str]]:
+    """The outcomes of points that are done, and what is wrong with files of others."""
+    outcomes: list[Outcome | None] = []
+    damaged: list[str] = []
+    for point in points:
+        try:
+            found = store.outcome(point.key)
+        except Damaged as error:
+            found = None
+            damaged.append(str(error))
+        outcomes.append(found if found is not None and found["status"] == "done" else None)
+    return outcomes, damaged
 
 
 def call(payload: tuple[Callable[..., Any], Mapping[str, Any]]) -> Outcome:

@@ -16,6 +16,7 @@ from nicety.cli.commands import commands
 from nicety.cli.options import UsageError, error_text
 from nicety.errors import InputError
 from nicety.shared.checks import meant
+from nicety.sweeps.grid import meant_by
 
 _KEYS = ("run", "options", "grid")
 _WRITES = ("json", "plot", "csv", "arrow", "trace", "trace-scale", "capture", "output", "report")
@@ -108,13 +109,23 @@ def _checked(document: Mapping[str, Any]) -> Study:
         if not isinstance(values, list) or not values:
             raise _Wrong(keys, "write its values as a list, as in [8, 64]")
         grid[name] = [command.value(keys, name, value) for value in values]
-        if len({str(value) for value in grid[name]}) < len(values):
-            raise _Wrong(keys, "a value is there twice")
+        _check_differ(command, keys, name, grid[name])
     if not grid:
         raise _Wrong(["grid"] if "grid" in document else [], "[grid] is empty: write an option and its values")
     study = Study(run, command.all, command, options, grid)
     command.check(study.arguments({name: values[0] for name, values in grid.items()}))
     return study
+
+
+def _check_differ(command: _Command, keys: Sequence[str], name: str, values: Sequence[Any]) -> None:
+    """Refuse values of which two mean the same."""
+    seen: dict[str, Any] = {}
+    for value in values:
+        same = command.meaning(name, value)
+        if same in seen:
+            first = "" if str(seen[same]) == str(value) else f", first as {seen[same]!r}"
+            raise _Wrong(keys, f"a value is there twice: {value!r}{first}")
+        seen[same] = value
 
 
 def _fields(document: Mapping[str, Any], table: str) -> list[tuple[list[str], str, Any]]:
@@ -201,21 +212,30 @@ class _Command:
         self._convert(keys, parameter, value)
         return value
 
-    def _convert(self, keys: Sequence[str], parameter: Any, value: Any) -> None:
+    def meaning(self, name: str, value: Any) -> str:
+        """A field's value by what it means: `"4Ki"` is 4096 where a size is, and `"100 ns"` is `"0.1us"`."""
+        if not name.startswith("set."):
+            found = self._convert([], self._parameters[name], value)
+            if not isinstance(found, str | Path):
+                return repr(found)
+        return str(meant_by(str(value)))
+
+    def _convert(self, keys: Sequence[str], parameter: Any, value: Any) -> Any:
+        """The value as the command has it."""
         if isinstance(value, bool):
-            return
+            return value
         try:
             given: Any = [str(value)] if parameter.multiple else str(value)
             if parameter.nargs == -1:
                 given = shlex.split(given)
             found = parameter.process_value(self._context, given)
             check = getattr(self._command.callback, "checks", {}).get(parameter.name)
-            if check is not None:
-                check(found)
+            asked = check(found) if check is not None else None
         except (UsageError, InputError) as error:
             raise _Wrong(keys, error_text(error)) from error
         except ValueError as error:
             raise _Wrong(keys, f"{value}: {str(error).lower()}, as a shell reads it") from error
+        return found if asked is None else asked
 
     def is_rest(self, name: str) -> bool:
         """Whether a field is the rest of the command line, such as a program with its arguments."""
