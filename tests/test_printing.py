@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -190,3 +192,49 @@ def test_a_bare_program_that_writes_for_ever_is_stopped(tmp_path: Path) -> None:
         with pytest.raises(nicety.InputError, match="output could not be written: it is more than 67108864 bytes"):
             _native.hpu_run(elf, None, None, None, take)
     assert 0 < sum(parts) <= 64 << 20
+
+
+def test_texts_of_specs_are_escaped_and_stay_on_their_lines(nicety: Callable, tmp_path: Path) -> None:
+    title = json.dumps("my\n# hash 0000 " + HOSTILE)
+    (tmp_path / "mine.toml").write_text(f'extends = "qnix"\nname = "mine"\ntitle = {title}\nsource = {title}\n')
+    shown = nicety("specs", "show", "mine.toml")
+    assert shown.status == 0, shown.stderr
+    assert obeyed(shown.stdout) == []
+    assert shown.stdout.startswith("# mine: my\\n# hash 0000 \\x1b[31m")
+    assert [line.split()[1] for line in shown.stdout.splitlines() if line.startswith("# ")][-2:] == ["hash", "key"]
+    assert json.loads(nicety("specs", "show", "mine.toml", "--json").stdout)["title"].endswith(HOSTILE)
+    assert nicety("specs", "check", "mine.toml").status == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["goal", "info", "@"],
+        ["goal", "run", "@"],
+        ["specs", "check", "@"],
+        ["sweep", "@", "-o", "out"],
+        ["pcsa", "@"],
+    ],
+)
+def test_names_of_inputs_are_escaped_in_results(nicety: Callable, tmp_path: Path, command: list[str]) -> None:
+    contents = {
+        "goal": b"num_ranks 1\nrank 0 {\n calc 5\n}\n",
+        "specs": b'extends = "qnix"\nname = "mine"\ntitle = "mine"\n',
+        "sweep": b'run = "bench latency --nic spin-discrete --mode rdma --iterations 1"\n[grid]\nsizes = [8]\n',
+        "pcsa": struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+        + struct.pack("<IIII", 0, 0, 20, 20)
+        + b"\x45" * 20,
+    }
+    name = f"{RED}\u202e.toml"
+    (tmp_path / name).write_bytes(contents[command[0]])
+    done = nicety(*(name if word == "@" else word for word in command))
+    assert done.status == 0, done.stderr
+    assert obeyed(done.stdout + done.stderr) == []
+    assert "\\x1b[31m" in done.stdout
+
+
+def test_every_command_prints_through_what_escapes() -> None:
+    """Stdout is written in one place; flags for a shell, which quotes them, and bytes of programs are none of texts."""
+    cli = Path(nicety.__file__).parent / "cli"
+    direct = {path.relative_to(cli).as_posix() for path in cli.rglob("*.py") if "sys.stdout.write(" in path.read_text()}
+    assert direct == {"output.py", "tools/cc.py"}

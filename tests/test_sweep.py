@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,12 +17,15 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given as every
+from hypothesis import strategies as st
 
 import nicety
 from conftest import Result
 from nicety.cli.sweep.study import read_study
 from nicety.errors import InputError
 from nicety.sweeps.grid import given, identity, points_of
+from sizes import examples
 
 BIN = Path(sys.executable).parent
 
@@ -480,3 +485,92 @@ def test_an_executor_that_is_not_there_is_told(
     done = nicety("sweep", "small.toml", "--executor", name)
     assert (done.status, done.stdout) == (status, "")
     assert done.stderr.startswith(f"nicety: {wrong}")
+
+
+def test_quantities_are_the_same_however_they_are_spelled() -> None:
+    times = ["100ns", "0.1us", "100 ns", "100000 ps"]
+    assert len({keys({"latency": [text]})[0] for text in times}) == 1
+    assert len({keys({"x": [1]}, "f", latency=text)[0] for text in times}) == 1
+    assert keys({"latency": ["100ns"]}) != keys({"latency": ["101ns"]})
+    with pytest.raises(InputError) as error:
+        nicety.sweep(square, {"x": ["1us", "100ns", "0.1us"]})
+    assert str(error.value) == "x: '0.1us' is there twice, first as '100ns'"
+
+
+@pytest.mark.parametrize(
+    ("grid", "wrong"),
+    [
+        ('set."link.latency" = ["100ns", "0.1us", "100 ns"]', "set.link.latency: @: '0.1us', first as '100ns'"),
+        ('sizes = ["4Ki", 8, 4096]', "sizes: @: 4096, first as '4Ki'"),
+        ('sizes = ["8,4Ki", "8,4096"]', "sizes: @: '8,4096', first as '8,4Ki'"),
+        ('set."hpu.cores" = [8, "8"]', "set.hpu.cores: @: '8'"),
+        ('set."link.gap" = ["400 Gb/s", "20 ps/B"]', "set.link.gap: @: '20 ps/B', first as '400 Gb/s'"),
+        ('mode = ["rdma", "rdma"]', "mode: @: 'rdma'"),
+    ],
+)  # fmt: skip
+def test_values_that_mean_the_same_are_said(grid: str, wrong: str, tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f"run = 'bench latency --nic spin-discrete'\n[grid]\n{grid}\n")
+    with pytest.raises(InputError) as error:
+        read_study(file)
+    assert str(error.value) == f"{file}:3: grid.{wrong.replace('@', 'a value is there twice')}"
+
+
+def test_a_point_that_is_spelled_otherwise_is_done(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    for text, before in (("100ns", 0), ("0.1 us", 1)):
+        run = "bench latency --nic spin-discrete --mode rdma --sizes 8"
+        (tmp_path / "s.toml").write_text(f'run = "{run}"\n[grid]\nset."link.latency" = ["{text}"]\n')
+        assert nicety("sweep", "s.toml", "--json").json()["before"] == before
+
+
+def _same(before: bytes, after: bytes) -> bool:
+    """Whether two documents differ in nothing but spaces between values."""
+    try:
+        return bool(json.loads(after) == json.loads(before))
+    except ValueError:
+        return False
+
+
+def kept(folder: Path) -> Path:
+    """A sweep of two points, which are done."""
+    with ThreadPoolExecutor() as threads:
+        nicety.sweep(square, {"x": [2, 4]}, folder=folder, executor=threads)
+    return folder
+
+
+def test_a_digit_that_changed_is_no_result(nicety: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('run = "bench latency --nic spin-discrete --mode rdma"\n[grid]\nsizes = [8]\n')
+    nicety("sweep", "s.toml")
+    (point,) = (tmp_path / "s/points").iterdir()
+    whole, table = point.read_text(), (tmp_path / "s/table.csv").read_bytes()
+    assert "693.685" in whole
+    point.write_text(whole.replace("693.685", "698.685"))
+    done = nicety("sweep", "s.toml", "--json")
+    assert (done.status, done.json()["before"]) == (0, 0)
+    assert "it is damaged: its checksum is of something else; the point has run again" in done.stderr
+    assert (tmp_path / "s/table.csv").read_bytes() == table
+    assert nicety("sweep", "s.toml", "--json").json()["before"] == 1
+
+
+@examples(60)
+@every(which=st.integers(0, 2), at=st.integers(0, 10_000), byte=st.integers(0, 255), cut=st.booleans())
+def test_damage_is_never_a_result(
+    tmp_path_factory: pytest.TempPathFactory, which: int, at: int, byte: int, cut: bool
+) -> None:
+    folder = kept(tmp_path_factory.mktemp("sweep") / "out")
+    path = [*sorted((folder / "points").iterdir()), folder / "sweep.json"][which]
+    before = path.read_bytes()
+    at %= len(before)
+    after = before[:at] if cut else before[:at] + bytes([byte]) + before[at + 1 :]
+    path.write_bytes(after)
+    page = folder / "page.html"
+    if _same(before, after):
+        nicety.sweep_report(folder, page)
+    else:
+        with pytest.raises(InputError, match=re.escape(str(path))):
+            nicety.sweep_report(folder, page)
+        assert not page.exists()
+    with ThreadPoolExecutor() as threads:
+        found = nicety.sweep(square, {"x": [2, 4]}, folder=folder, executor=threads)
+    assert found.table.column("square") == [4, 16]
+    assert (found.done, found.failed) == (2, [])

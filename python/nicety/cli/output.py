@@ -70,6 +70,11 @@ def print_json(document: Any) -> None:
     sys.stdout.write(printable_json(text) + "\n")
 
 
+def say(text: str) -> None:
+    """Print text on stdout; what a terminal would act on is escaped, wherever it is from."""
+    sys.stdout.write(printable_text(text))
+
+
 def note(text: str) -> None:
     """Tell the user something on stderr."""
     sys.stderr.write(f"nicety: {printable_text(text)}\n")

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nicety.shared.text import printable
+
 if TYPE_CHECKING:
     import rich.progress
 
@@ -40,14 +42,15 @@ class Bar:
     def _update(self) -> None:
         if self._shown is not None:
             task = self._shown.task_ids[0]
-            self._shown.update(task, description=self._description, completed=self._done, total=self._total)
+            self._shown.update(task, description=printable(self._description), completed=self._done, total=self._total)
 
     def show(self) -> None:
         """Draw it, unless it has ended."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        text = TextColumn("{task.description}", markup=False)
+        columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with self._lock:
             if self._ended:
                 return
@@ -59,7 +62,7 @@ class Bar:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
-            self._shown.add_task(self._description, total=None)
+            self._shown.add_task(printable(self._description), total=None)
             self._update()
             self._shown.start()
 

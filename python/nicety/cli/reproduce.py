@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +39,7 @@ def _reproduce(
 
     The status is 0 also where a claim is not met: that is a result.
     """
-    from nicety.cli.output import note, print_json
+    from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress
     from nicety.errors import InputError
     from nicety.studies import reproduce
@@ -66,7 +65,7 @@ def _reproduce(
     if as_json:
         print_json(found)
     else:
-        sys.stdout.write(study_text(found))
+        say(study_text(found))
     if report is not None:
         note(f"the report is {report / 'report.html'}")
 

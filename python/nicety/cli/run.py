@@ -47,7 +47,7 @@ def _run(
 ) -> None:
     """Run a program on one card or several, and tabulate what it returns."""
     from nicety.cli.files import Files
-    from nicety.cli.output import print_json, recording_notes, with_report
+    from nicety.cli.output import print_json, recording_notes, say, with_report
     from nicety.cli.progress import progress
     from nicety.errors import InputError, RunError
     from nicety.program.script import program_csv, program_text, run_program
@@ -82,7 +82,7 @@ def _run(
     if as_json:
         print_json(report)
     else:
-        sys.stdout.write(program_text(report))
+        say(program_text(report))
     _tell_lost(report)
     if failed is not None:
         raise failed

@@ -51,7 +51,7 @@ def _exec(
     from nicety.apps.launchers import LAUNCHERS, Launcher
     from nicety.apps.processes import processes_table, processes_text, run_processes
     from nicety.cli.files import Files
-    from nicety.cli.output import note, print_json, recording_notes
+    from nicety.cli.output import note, print_json, recording_notes, say
     from nicety.errors import InputError
     from nicety.shared.checks import one_of
     from nicety.shared.files import write_whole
@@ -84,7 +84,7 @@ def _exec(
     if as_json:
         print_json(report)
     else:
-        sys.stdout.write(processes_text(report, breakdown=breakdown))
+        say(processes_text(report, breakdown=breakdown))
     if "goal" in report and (unreceived := report["goal"]["unreceived"]):
         note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
     if "goal" in report and (accesses := report["goal"]["accesses"]):
@@ -114,7 +114,7 @@ def _compare(program: list[str], ranks: int, launcher: str, files: Files, *, as_
     """Two runs in one table."""
     from nicety.apps.launchers import Launcher
     from nicety.apps.offload import compare_offload, offload_comparison_text, offload_table
-    from nicety.cli.output import print_json
+    from nicety.cli.output import print_json, say
     from nicety.errors import InputError
     from nicety.shared.files import write_whole
     from nicety.show.tables import csv_text, write_arrow
@@ -129,7 +129,7 @@ def _compare(program: list[str], ranks: int, launcher: str, files: Files, *, as_
     if as_json:
         print_json(report)
     else:
-        sys.stdout.write(offload_comparison_text(report))
+        say(offload_comparison_text(report))
 
 
 def register(app: typer.Typer) -> None:

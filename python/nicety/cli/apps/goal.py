@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ _Schedule = Annotated[Path, typer.Argument(metavar="FILE", help="A schedule, as 
 def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json = False, **given: Any) -> None:
     from nicety.cli.bench.processes import processes
     from nicety.cli.files import Files
-    from nicety.cli.output import note, print_json
+    from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress
     from nicety.goal import finish_table, run_schedule, schedule_text
     from nicety.shared.files import write_whole
@@ -50,7 +49,7 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
     if as_json:
         print_json(report)
     else:
-        sys.stdout.write(schedule_text(report))
+        say(schedule_text(report))
     if report["threads"] < given.get("threads", 1) and report["threads"] < report["ranks"]:
         if "nic" in report:
             note(f"{file}: with a capture a run takes one thread")
@@ -88,7 +87,7 @@ def _compare(file: _Schedule, *, output: Output, **given: Any) -> None:
 @goal.command("info")
 def _info(file: _Schedule, as_json: Json = False) -> None:
     """Say what a schedule is made of: ranks, operations, bytes, depth, degree."""
-    from nicety.cli.output import print_json
+    from nicety.cli.output import print_json, say
     from nicety.cli.progress import progress
     from nicety.goal import info_text, schedule_info
 
@@ -97,7 +96,7 @@ def _info(file: _Schedule, as_json: Json = False) -> None:
     if as_json:
         print_json(info)
     else:
-        sys.stdout.write(info_text(info))
+        say(info_text(info))
 
 
 @goal.command("convert")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,14 +23,16 @@ def _document(*, as_json: Json = False) -> bool:
 
 
 def _pcsa(
-    capture: Annotated[Path, typer.Argument(metavar="CAPTURE.pcap", help="Packets, in pcap's or pcapng's format.")],
+    capture: Annotated[
+        Path, typer.Argument(metavar="CAPTURE.pcap", help="Packets as pcap or pcapng, also compressed by gzip or zstd.")
+    ],
     cc: Compiler = None,
     *,
     output: bool,
     **given: Any,
 ) -> None:
     from nicety.apps.cardinality import count_sources, count_text
-    from nicety.cli.output import print_json
+    from nicety.cli.output import print_json, say
     from nicety.cli.progress import progress
     from nicety.errors import InputError
 
@@ -41,7 +42,7 @@ def _pcsa(
     if output:
         print_json(report)
     else:
-        sys.stdout.write(count_text(report))
+        say(count_text(report))
     _tell_bias(report["distinct"], report["sketches"])
     if (damage := report["damage"]) is not None:
         raise InputError(
@@ -75,7 +76,7 @@ def _tsp(
 ) -> None:
     from nicety.apps.salesman import solve_tsp, tour_text
     from nicety.cli.arguments import parse_names
-    from nicety.cli.output import print_json
+    from nicety.cli.output import print_json, say
     from nicety.cli.progress import progress
 
     others = parse_names(compare, "--compare") if compare else []
@@ -84,7 +85,7 @@ def _tsp(
     if output:
         print_json(report)
     else:
-        sys.stdout.write(tour_text(report))
+        say(tour_text(report))
 
 
 def register(app: typer.Typer) -> None:

@@ -52,11 +52,10 @@ class Output:
         Raises:
             Error: where handlers failed that are not allowed to, or points did, after all has been written.
         """
-        import sys
         import warnings
 
         from nicety.cli.bench.processes import processes
-        from nicety.cli.output import note, print_json, with_report
+        from nicety.cli.output import note, print_json, say, with_report
         from nicety.cli.progress import progress
         from nicety.show.traces import RecordingWarning
 
@@ -75,7 +74,7 @@ class Output:
         if self.as_json:
             print_json(report)
         else:
-            sys.stdout.write(text(report, **shown))
+            say(text(report, **shown))
         if failed is not None:
             raise failed
         return report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +37,7 @@ def _run(
 
     DIR gets a file for each point, table.csv, and table.parquet where pyarrow is installed.
     """
-    from nicety.cli.output import failed, note, print_json
+    from nicety.cli.output import failed, note, print_json, say
     from nicety.cli.progress import progress
     from nicety.cli.sweep.driver import study_text, summary, sweep_study
     from nicety.sweeps.executors import open_executor
@@ -58,10 +57,12 @@ def _run(
         if ran is not None:
             note(f"{folder or study.stem}: {ran}; the same command goes on with the others")
         raise
+    for text in found.damaged:
+        note(f"{text}; the point has run again")
     if as_json:
         print_json(summary(found))
     else:
-        sys.stdout.write(study_text(study, found))
+        say(study_text(study, found))
     if found.failed:
         raise failed([f"{named(point.values)}: {error}" for point, error in found.failed])
 

@@ -37,7 +37,7 @@ def _run(
     --json the program's output goes to stderr.
     """
     from nicety import _native
-    from nicety.cli.output import note, print_json
+    from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress
     from nicety.errors import InputError
     from nicety.shared.text import printable_text
@@ -75,9 +75,9 @@ def _run(
         print_json({name: report[name] for name in _REPORTED})
     else:
         if written and not written.endswith(b"\n"):
-            sys.stdout.write("\n")
+            say("\n")
         rows = [[name, "-" if report[name] is None else str(report[name])] for name in _REPORTED]
-        sys.stdout.write("\n".join(align(rows)) + "\n")
+        say("\n".join(align(rows)) + "\n")
     if report["trap"] is not None:
         limited = report["cycles"] >= report["cycle_limit"] and max_cycles is None
         note(f"{file}: {report['trap']}" + ("; --max-cycles sets another limit" if limited else ""))

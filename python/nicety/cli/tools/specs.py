@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -18,14 +17,14 @@ def _list(context: typer.Context, as_json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     from nicety import _native
-    from nicety.cli.output import print_json
+    from nicety.cli.output import print_json, say
     from nicety.show.columns import align
 
     known = json.loads(_native.specs())
     if as_json:
         print_json(known)
         return
-    sys.stdout.write("\n".join(align([[spec["name"], spec["title"]] for spec in known])) + "\n")
+    say("\n".join(align([[spec["name"], spec["title"]] for spec in known])) + "\n")
 
 
 @specs.command("show")
@@ -36,20 +35,24 @@ def _show(
 ) -> None:
     """Print every value of a card, its source and how well it is founded."""
     from nicety import _native
-    from nicety.cli.output import print_json
+    from nicety.cli.output import print_json, say
+    from nicety.shared.text import printable
     from nicety.show.columns import align
 
     spec = json.loads(_native.spec_show(name, overrides or []))
     if as_json:
         print_json(spec)
         return
-    heading = [f"# {spec['name']}: {spec['title']}"]
-    heading += [f"# {what}: {spec[what]}" for what in ("paper", "source") if spec[what]]
+    heading = [f"{spec['name']}: {spec['title']}"]
+    heading += [f"{what}: {spec[what]}" for what in ("paper", "source") if spec[what]]
     if spec["extends"]:
-        heading.append(f"# extends {', '.join(spec['extends'])}")
+        heading.append(f"extends {', '.join(spec['extends'])}")
+    heading.append(f"hash {spec['hash']}")
     rows = [["# key", "value", "kind", "source"]]
     rows += [[p["key"], p["value"], p["kind"], _source(p)] for p in spec["parameters"]]
-    sys.stdout.write("\n".join([*heading, f"# hash {spec['hash']}", "", *align(rows)]) + "\n")
+    # Each is one line, whatever a title has in it.
+    lines = [f"# {printable(line)}" for line in heading]
+    say("\n".join([*lines, "", *align(rows)]) + "\n")
 
 
 def _source(parameter: dict[str, Any]) -> str:
@@ -69,6 +72,7 @@ def _check(
 ) -> None:
     """Check a spec file; say where it is wrong and what to write."""
     from nicety import _native
+    from nicety.cli.output import say
 
     _native.spec_check(file)
-    sys.stdout.write(f"{file}: ok\n")
+    say(f"{file}: ok\n")
