@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -295,3 +297,144 @@ def test_the_page_shows_what_tshark_says(
     words = [word.replace("nicety.lua", str(LUA)) for word in step.command.split()[1:]]
     words = [str(tmp_path / word) if word == "ping.pcapng" else word for word in words]
     assert tshark(*words).splitlines() == step.shown
+
+
+def interfaces(tshark: Callable[..., str], file: Path) -> dict[str, list[float]]:
+    """When packets began on each interface, in nanoseconds."""
+    found: dict[str, list[float]] = {}
+    for name, time in fields(tshark, file, "frame.interface_name", "frame.time_epoch"):
+        found.setdefault(name, []).append(float(time) * 1e9)
+    return found
+
+
+DROPS = "#include <frame.h>\n__handler int frame_handler(const frame_t *f, void *s) { return FRAME_DROP; }\n"
+SUMS = """
+#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < frame->length; i++)
+        sum += frame->data[i];
+    *(volatile uint32_t *)state = sum;
+    return FRAME_DROP;
+}
+"""
+
+
+def two_ports(nicety: Callable[..., Result], folder: Path, handler: str, size: int, *options: str) -> Path:
+    (folder / "mine.c").write_text(handler)
+    traffic = [word for _ in range(2) for word in ("--traffic", f"udp size={size} packets=900")]
+    done = nicety(
+        *("bench", "handlers", "mine.c", "--nic", "spin-100g", "--set", "link.ports=2", *traffic, *options),
+        *("--capture", "ports.pcapng", "--json"),
+    )
+    assert done.status in {0, 1}, done.stderr
+    return folder / "ports.pcapng"
+
+
+def test_each_port_of_a_card_is_a_wire_of_its_own(
+    nicety: Callable[..., Result], tshark: Callable[..., str], tmp_path: Path
+) -> None:
+    file = two_ports(nicety, tmp_path, DROPS, 1500, "--lossy")
+    found = interfaces(tshark, file)
+    assert set(found) == {"hosts.0 -> hosts.1 port 0", "hosts.2 -> hosts.1 port 1"}
+    for times in found.values():
+        # IEEE 802.3 at 100 Gb/s: preamble, delimiter, 1500 bytes, check sequence and gap between frames, 121.92 ns.
+        gaps = [after - before for before, after in itertools.pairwise(times)]
+        assert len(times) == 900
+        assert min(gaps) > 120.5
+        assert sum(gaps) / len(gaps) == pytest.approx(8 * (7 + 1 + 1500 + 4 + 12) / 100, abs=0.01)
+
+
+def test_each_port_of_a_card_has_its_pauses_and_drops(
+    nicety: Callable[..., Result], tshark: Callable[..., str], tmp_path: Path
+) -> None:
+    file = two_ports(nicety, tmp_path, SUMS, 1500, "--pfc")
+    rows = fields(tshark, file, "frame.interface_name", "frame.comment", "eth.type", "eth.src")
+    pauses = [row for row in rows if row[2] == "0x8808"]
+    for port, host in ((0, 0), (1, 2)):
+        of_port = [row for row in pauses if row[0] == f"hosts.1 port {port} -> hosts.{host}"]
+        said = [row[1].split(", ")[1] for row in of_port]
+        assert said[0] == "pause for 65535 quanta"
+        assert "end of the pause" in said
+        assert {row[3] for row in of_port} == {"02:00:00:00:00:01"}, "the card's station"
+    assert {row[0] for row in pauses} == {f"hosts.1 port {port} -> hosts.{host}" for port, host in ((0, 0), (1, 2))}
+    dropped = interfaces(tshark, two_ports(nicety, tmp_path, SUMS, 1500, "--lossy"))
+    assert {f"dropped by hosts.1 port {port}" for port in (0, 1)} <= set(dropped)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["latency", "--nic", "niagara2-niu", "--sizes", "8,64,4Ki", "--iterations", "2"],
+        ["stream", "--nic", "niagara2-niu,niagara2-neptune", "--connections", "3", "--duration", "1ms"],
+    ],
+)
+def test_runs_of_one_file_are_no_retransmissions(
+    nicety: Callable[..., Result], tshark: Callable[..., str], tmp_path: Path, command: list[str]
+) -> None:
+    plain = nicety("bench", *command, "--json")
+    done = nicety("bench", *command, "--capture", "runs.pcapng", "--json")
+    assert done.status == 0, done.stderr
+    assert done.json() == plain.json(), "a capture changes no run"
+    file = tmp_path / "runs.pcapng"
+    flags = "tcp.analysis.retransmission || tcp.analysis.out_of_order || tcp.analysis.reused_ports || _ws.malformed"
+    assert tshark("-r", file, "-Y", flags) == ""
+    sums = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
+    assert tshark(*sums, "-r", file, "-Y", "tcp.checksum.status == 0 || ip.checksum.status == 0") == ""
+    runs: dict[str, set[str]] = {}
+    for name, stream in fields(tshark, file, "frame.interface_name", "tcp.stream"):
+        run = name.partition(":")[0] if name.startswith("run ") else "run 1"
+        runs.setdefault(run, set()).add(stream)
+    assert len(runs) > 1
+    assert sum(map(len, runs.values())) == len(set.union(*runs.values())), "no connection is of two runs"
+
+
+def test_a_full_disk_leaves_no_half_capture(tmp_path: Path) -> None:
+    """Files of a process may have 4 KiB: as little as a full disk takes."""
+    script = """
+import resource, sys
+import nicety
+
+async def main(host):
+    buffer = host.alloc(int(sys.argv[1]))
+    if host.rank == 0:
+        await host.send(buffer, to=1, tag=1)
+    else:
+        await host.recv(buffer, source=0, tag=1)
+
+with nicety.Capture("full.pcapng"):
+    cluster = nicety.Cluster(2, "spin-discrete")
+    if sys.argv[2] == "second":
+        cluster.run(main)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    sys.argv[1] = 100_000
+    try:
+        cluster.run(main)
+    except nicety.InputError as error:
+        print(error)
+"""
+    (tmp_path / "script.py").write_text(script)
+    for when in ("first", "second"):
+        done = subprocess.run(
+            [sys.executable, "script.py", "8", when],
+            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == "full.pcapng: cannot write it (File too large (os error 27))\n"
+        left = sorted(path.name for path in tmp_path.iterdir() if path.name != "script.py")
+        if when == "first":
+            assert left == []
+        else:
+            assert left == ["full.pcapng"]
+            with package.Capture(tmp_path / "one.pcapng"):
+                package.Cluster(2, "spin-discrete").run(ping)
+            assert (tmp_path / "full.pcapng").read_bytes() == (tmp_path / "one.pcapng").read_bytes()
+
+
+async def ping(host: package.Host) -> None:
+    """Rank 0 sends 8 bytes to rank 1."""
+    buffer = host.alloc(8)
+    if host.rank == 0:
+        await host.send(buffer, to=1, tag=1)
+    else:
+        await host.recv(buffer, source=0, tag=1)

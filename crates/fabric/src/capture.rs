@@ -67,10 +67,74 @@ pub struct CapturedLink {
     pub to: Place,
     /// Whether these are the packets that the node `from` has dropped, and no link's.
     pub dropped: bool,
+    /// The port of the card at one of its ends, or that has dropped them, where the capture tells apart
+    /// [the ports of a card](crate::Network::capture).
+    pub port: Option<CardPort>,
     /// Packets that were not kept, because the node's budget of memory was used up.
     pub left_out: u64,
     rows: Vec<Row>,
     bytes: Vec<u8>,
+}
+
+/// A port of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardPort {
+    /// Where the card is.
+    pub card: Place,
+    /// The port's number.
+    pub number: u32,
+}
+
+/// The ports of a card of which all are in use: a switch inside of it joins them, and each leads to another host.
+pub(crate) struct CardPorts {
+    card: Option<NodeId>,
+    /// The hosts behind its ports.
+    others: Vec<NodeId>,
+    /// Hosts of the network, the card's among them.
+    hosts: u32,
+}
+
+/// The packets that a node drops: those from or to one node, or all others.
+pub(crate) type DropTap = (Option<NodeId>, Rc<Tap>);
+
+impl CardPorts {
+    /// Of this host's card, or none, in a network of these hosts.
+    pub(crate) fn of(card: Option<NodeId>, hosts: impl ExactSizeIterator<Item = NodeId>) -> CardPorts {
+        let count = hosts.len() as u32;
+        let others = match card {
+            None => Vec::new(),
+            Some(card) => hosts.filter(|host| *host != card).collect(),
+        };
+        CardPorts { card, others, hosts: count }
+    }
+
+    /// Whether it is the card of this host.
+    pub(crate) fn is_at(&self, node: NodeId) -> bool {
+        self.card == Some(node)
+    }
+
+    /// The port that leads to a host.
+    fn to(&self, node: NodeId) -> Option<CardPort> {
+        let number = self.others.iter().position(|other| *other == node)? as u32;
+        Some(CardPort { card: Place::of(self.card?, self.hosts), number })
+    }
+
+    /// The tap of a link that ends at a host, with the port's name where it is that of a port.
+    pub(crate) fn name(&self, end: NodeId, tap: Rc<Tap>) -> Rc<Tap> {
+        if let Some(port) = self.to(end) {
+            tap.is_of(port);
+        }
+        tap
+    }
+
+    /// The taps for what a node drops: one for each port where it is the card, or the switch inside of it, and one for all else.
+    pub(crate) fn drops(&self, node: NodeId, left: &Rc<Cell<u64>>) -> Vec<DropTap> {
+        let tap = || Tap::of_drops(Place::of(node, self.hosts), left.clone());
+        let is_inside = self.is_at(node) || node.0 >= self.hosts;
+        let by_port = self.others.iter().filter(|_| is_inside);
+        let by_port = by_port.map(|other| (Some(*other), self.name(*other, tap())));
+        by_port.chain(iter::once_with(|| (None, tap()))).collect()
+    }
 }
 
 /// A packet, whose bytes are those of the link from `start` on.
@@ -131,9 +195,27 @@ pub(crate) struct Tap {
 
 impl Tap {
     pub(crate) fn new((from, to): (Place, Place), left: Rc<Cell<u64>>) -> Tap {
-        let link =
-            CapturedLink { from, to, dropped: false, left_out: 0, rows: Vec::new(), bytes: Vec::new() };
+        let link = CapturedLink {
+            from,
+            to,
+            dropped: false,
+            port: None,
+            left_out: 0,
+            rows: Vec::new(),
+            bytes: Vec::new(),
+        };
         Tap { left, link: RefCell::new(link) }
+    }
+
+    /// The link is that of a port of a card: the switch at one of its ends is inside of that.
+    pub(crate) fn is_of(&self, port: CardPort) {
+        let link = &mut *self.link.borrow_mut();
+        link.port = Some(port);
+        for end in [&mut link.from, &mut link.to] {
+            if matches!(end, Place::Switch(_)) {
+                *end = port.card;
+            }
+        }
     }
 
     /// A tap for the packets that a node drops.

@@ -187,10 +187,18 @@ impl Switch {
         outputs.iter_mut().filter_map(|output| output.line.inject(faults, self.node(), hosts)).collect()
     }
 
-    /// Keeps the packets of the transmit paths of its ports in as much memory as `left` says.
-    pub(crate) fn capture(&self, left: &Rc<Cell<u64>>, hosts: u32) -> Vec<Rc<Tap>> {
+    /// Keeps the packets of the transmit paths of its ports to the nodes that `keeps` names, in as much memory as `left` says. Gives these
+    /// nodes, too.
+    pub(crate) fn capture(
+        &self,
+        left: &Rc<Cell<u64>>,
+        hosts: u32,
+        keeps: impl Fn(NodeId) -> bool,
+    ) -> Vec<(NodeId, Rc<Tap>)> {
         let mut outputs = self.inside.outputs();
-        outputs.iter_mut().filter_map(|output| output.line.capture(left, self.node(), hosts)).collect()
+        let kept = outputs.iter_mut().filter(|output| keeps(output.line.to()));
+        let tap = |output: &mut Output| Some((output.line.to(), output.line.capture(left, self.node(), hosts)?));
+        kept.filter_map(tap).collect()
     }
 
     /// Whether its buffers are empty, and the credits that it spends are back.

@@ -1,6 +1,6 @@
 //! Topologies: which nodes there are beside the hosts, and how all of them are joined.
 
-use crate::capture::{CapturedLink, Tap};
+use crate::capture::{CapturedLink, CardPorts, Tap};
 use crate::ethernet;
 use crate::ethernet::{FlowControl, PausedRing, Plan, QueueStatistics, Station, Wait, ring};
 use crate::faults::{Cause, Faults, FaultsError, Injector, Losses, LostPacket, Place};
@@ -402,26 +402,34 @@ impl Network {
 
     /// Keeps the packets that links carry from now on, in `memory` bytes, of which every node has the same share; `ports` are
     /// those of its hosts, by rank. Links inside a node are left out.
-    pub fn capture(&mut self, memory: u64, ports: &mut [Port]) {
+    ///
+    /// Where a card is named, the switch of a star is inside of it, and the links to the other hosts are those of its ports, numbered in
+    /// the order of ranks: the link between card and switch is left out, and what the two have dropped is told apart by port.
+    pub fn capture(&mut self, memory: u64, ports: &mut [Port], card: Option<NodeId>) {
         let hosts = ports.len() as u32;
         let nodes = ports.iter().map(Port::node).chain(self.switches.iter().map(Switch::node));
         let mut left: BTreeMap<NodeId, Rc<Cell<u64>>> = nodes.map(|node| (node, Rc::default())).collect();
         let share = memory / left.len().max(1) as u64;
         left.values_mut().for_each(|left| left.set(share));
-        self.taps = ports.iter_mut().filter_map(|port| port.capture(&left[&port.node()], hosts)).collect();
-        let of_switch = |switch: &Switch| switch.capture(&left[&switch.node()], hosts);
-        self.taps.extend(self.switches.iter().flat_map(of_switch));
-        let drops = |node: NodeId| Tap::of_drops(Place::of(node, hosts), left[&node].clone());
+        let card = CardPorts::of(card, ports.iter().map(Port::node));
+        let mut taps: Vec<(NodeId, Rc<Tap>)> = Vec::new();
+        for port in ports.iter_mut().filter(|port| !card.is_at(port.node())) {
+            taps.extend(port.capture(&left[&port.node()], hosts).map(|tap| (port.node(), tap)));
+        }
+        for switch in &self.switches {
+            taps.extend(switch.capture(&left[&switch.node()], hosts, |node| !card.is_at(node)));
+        }
+        self.taps = taps.into_iter().map(|(end, tap)| card.name(end, tap)).collect();
         for (station, port) in self.stations.iter().zip(ports.iter()) {
-            let tap = drops(port.node());
-            station.tap(tap.clone());
-            self.taps.push(tap);
+            let taps = card.drops(port.node(), &left[&port.node()]);
+            self.taps.extend(taps.iter().map(|(_, tap)| tap.clone()));
+            station.tap(taps);
         }
         for switch in &self.switches {
             if let Some(dropping) = switch.ethernet() {
-                let tap = drops(switch.node());
-                dropping.tap(tap.clone());
-                self.taps.push(tap);
+                let taps = card.drops(switch.node(), &left[&switch.node()]);
+                self.taps.extend(taps.iter().map(|(_, tap)| tap.clone()));
+                dropping.tap(taps);
             }
         }
     }

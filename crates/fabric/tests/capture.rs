@@ -2,7 +2,7 @@
 
 use crate::switch_support::{Net, SPIN, Send, at, cases, content, ps, send};
 use nicety_fabric::{
-    BitErrorRate, Buffering, CapturedLink, Channel, Fate, Faults, FlowControl, HeaderBytes, Label,
+    BitErrorRate, Buffering, CapturedLink, CardPort, Channel, Fate, Faults, FlowControl, HeaderBytes, Label,
     LinkFaults, LinkProtocol, NetworkSpec, NetworkStatistics, Outage, Packet, Pause, PauseSpec, Place, Rates,
     Resend, Topology,
 };
@@ -25,10 +25,15 @@ fn with(resends: bool) -> NetworkSpec {
 }
 
 fn capture(net: &mut Net, faults: &Faults, memory: u64) {
+    capture_of(net, faults, memory, None);
+}
+
+/// The same of a network whose switch is inside this host's card.
+fn capture_of(net: &mut Net, faults: &Faults, memory: u64, card: Option<u32>) {
     let ports = std::mem::take(&mut net.ports);
     let mut ports: Vec<_> = ports.into_iter().map(|port| Rc::into_inner(port).unwrap()).collect();
     net.network.inject(faults, &mut ports).unwrap();
-    net.network.capture(memory, &mut ports);
+    net.network.capture(memory, &mut ports, card.map(NodeId));
     net.ports = ports.into_iter().map(Rc::new).collect();
 }
 
@@ -292,4 +297,62 @@ fn a_pause_is_repeated_as_long_as_packets_leave() {
     let begun = said.iter().position(|pause| *pause == Pause::Resume).unwrap();
     assert!(begun > 50, "{said:?}");
     assert!(!said.contains(&Pause::UntilResumed), "{said:?}");
+}
+
+/// A card at host 1 with two ports, to which hosts 0 and 2 send packets of 4096 bytes, more than it takes.
+fn two_ports(flow: FlowControl) -> Vec<CapturedLink> {
+    let mut spec = SPIN;
+    spec.link.buffer = 2;
+    spec.switch.latency = Duration::ZERO;
+    let mut net = Net::flowing("star", 3, 1, &spec, flow);
+    capture_of(&mut net, &Faults::default(), MEMORY, Some(1));
+    for host in [0, 2] {
+        net.sends(host, &(0..30).map(|k| Send { message: k, ..send(1, 4096, 0) }).collect::<Vec<_>>());
+    }
+    net.serves(1, ps(819_200));
+    let _ = net.try_run();
+    net.network.captured()
+}
+
+fn port(number: u32) -> Option<CardPort> {
+    Some(CardPort { card: Place::Host(1), number })
+}
+
+#[test]
+fn each_port_of_a_card_is_a_link_with_its_own_pauses() {
+    let pause = PauseSpec { xoff: Some(4 * 4096), xon: Some(2 * 4096), ..PauseSpec::default() };
+    let links = two_ports(FlowControl::Pfc(Buffering { size: Some(1 << 20), ..Buffering::default() }, pause));
+    let card = Place::Host(1);
+    let found: Vec<_> = links.iter().map(|link| (link.from, link.to, link.dropped, link.port)).collect();
+    let ends = [(Place::Host(0), 0), (Place::Host(2), 1)];
+    let to_card = ends.map(|(host, number)| (host, card, false, port(number)));
+    let from_card = ends.map(|(host, number)| (card, host, false, port(number)));
+    assert_eq!(found, [to_card, from_card].concat());
+    for link in &links[..2] {
+        assert_eq!(link.len(), 30);
+        // A wire has one packet at a time.
+        let times: Vec<_> = (0..30).map(|number| link.time(number).ps()).collect();
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 4096 * 20), "{times:?}");
+    }
+    for link in &links[2..] {
+        let said: Vec<_> = (0..link.len()).map(|number| link.packet(number)).collect();
+        assert!(said.iter().any(|frame| frame.pause == Some(Pause::Resume)));
+        // From the card's address, station 1.
+        assert!(said.iter().all(|frame| frame.pause.is_some() && frame.header[6..12] == [2, 0, 0, 0, 0, 1]));
+    }
+}
+
+#[test]
+fn what_a_card_drops_is_told_apart_by_port() {
+    let links = two_ports(FlowControl::None(Buffering::default()));
+    let dropped: Vec<_> = links.iter().filter(|link| link.dropped).collect();
+    assert_eq!(dropped.iter().map(|link| (link.from, link.port)).collect::<Vec<_>>(), [
+        (Place::Host(1), port(0)),
+        (Place::Host(1), port(1))
+    ]);
+    for (link, source) in dropped.into_iter().zip([0, 2]) {
+        assert!(link.len() > 5);
+        assert!((0..link.len()).all(|number| link.packet(number).label.message.source == NodeId(source)));
+    }
+    assert!(links.iter().all(|link| !matches!(link.from, Place::Switch(_))), "it is inside the card");
 }

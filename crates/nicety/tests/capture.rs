@@ -165,7 +165,9 @@ fn runs_go_into_one_file_and_a_new_capture_makes_it_anew() {
     run_ping_pong("qnix", &capture.labelled("on another card")).unwrap();
     assert!(std::fs::read(&file.0).unwrap().starts_with(&first));
     let found = file.read();
-    assert_eq!(found.links.len(), 4);
+    let names: Vec<&str> = found.links.iter().map(|link| link.0.as_str()).collect();
+    let of = |run: &str| ["hosts.0 -> hosts.1", "hosts.1 -> hosts.0"].map(|link| format!("{run}{link}"));
+    assert_eq!(names, [of(""), of("run 2: ")].concat());
     assert_eq!(found.links[2].1, "on another card; 2 hosts with qnix, topology pair, seed 1");
     assert_eq!(found.statistics.len(), 4);
     run_ping_pong("spin-discrete", &Capture::to(&file.0)).unwrap();
@@ -192,6 +194,37 @@ fn every_card_can_be_captured_and_ports_of_ethernet_have_its_frames() {
         let length = u16::from_be_bytes([packet.bytes[12], packet.bytes[13]]);
         assert!(length >= 0x600 || usize::from(length) == packet.bytes.len() - 14, "{packet:?}");
     }
+}
+
+/// The ports of a frame of TCP over IP version 4, its own header of Ethernet in front.
+fn ports(frame: &[u8]) -> Option<(u16, u16)> {
+    let half = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    (half(12) == 0x0800 && frame[23] == 6).then(|| (half(34), half(36)))
+}
+
+#[test]
+fn connections_of_each_run_have_ports_of_their_own() {
+    let file = Scratch::new("ports");
+    let capture = Capture::to(&file.0);
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(run_ping_pong("niagara2-niu", &capture).unwrap().end);
+    }
+    assert!(runs.iter().all(|end| *end == runs[0]), "a capture changes no run");
+    let found = file.read();
+    let of_run = |run: usize| {
+        let prefix = if run > 0 { format!("run {}: ", run + 1) } else { "hosts".to_owned() };
+        let packets = found.packets.iter().filter(|packet| packet.link.starts_with(&prefix));
+        let ports: std::collections::BTreeSet<u16> =
+            packets.filter_map(|packet| ports(&packet.bytes)).map(|(a, b)| a.max(b)).collect();
+        ports
+    };
+    let [first, second, third] = [0, 1, 2].map(of_run);
+    assert!(!first.is_empty() && first.len() == second.len() && second.len() == third.len());
+    assert!(first.is_disjoint(&second) && first.is_disjoint(&third) && second.is_disjoint(&third));
+    let said = |run: usize| &found.links[2 * run].1;
+    assert!(!said(0).contains("port"), "{}", said(0));
+    assert!(said(1).contains(&format!("{} in this file", second.last().unwrap())), "{}", said(1));
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl Experiment {
         let nodes: Vec<NodeId> = (0..shape.hosts()).map(|_| world.add_node()).collect();
         let (mut ports, mut network) = Topology::Torus(torus).build(&mut world, &nodes, &network)?;
         if let Some(capture) = capture {
-            network.capture(capture.memory(), &mut ports);
+            network.capture(capture.memory(), &mut ports, None);
         }
         let network = Rc::new(network);
         let end = Time::ZERO + self.warmup + self.window;

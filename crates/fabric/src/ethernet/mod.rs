@@ -21,13 +21,12 @@ pub use pause::Pause;
 pub(crate) use station::Station;
 pub(crate) use switch::Inside;
 
-use crate::capture::Tap;
+use crate::capture::DropTap;
 use crate::faults::{Losses, Place};
 use crate::protocol::Framing;
 use crate::{LinkSpec, LostPacket, Packet, SwitchSpec, TopologyError};
-use nicety_types::Duration;
+use nicety_types::{Duration, NodeId};
 use std::fmt;
-use std::rc::Rc;
 
 /// The least bytes of a packet on the wire: the shortest frame of IEEE 802.3, 64 bytes, its preamble and start delimiter, 8,
 /// and the gap between packets, 12. A pause frame has as many.
@@ -334,14 +333,16 @@ struct Counts {
 #[derive(Default)]
 pub(crate) struct Dropped {
     losses: Losses,
-    /// Keeps them for a capture.
-    tap: Option<Rc<Tap>>,
+    /// Keep them for a capture, the first that a packet is for.
+    taps: Vec<DropTap>,
 }
 
 impl Dropped {
     /// A packet is dropped.
     fn note(&mut self, packet: &Packet, lost: LostPacket) {
-        if let Some(tap) = &self.tap {
+        let label = &packet.label;
+        let is_of = |of: Option<NodeId>| of.is_none_or(|node| [label.message.source, label.destination].contains(&node));
+        if let Some((_, tap)) = self.taps.iter().find(|(of, _)| is_of(*of)) {
             tap.keep_dropped(packet, lost);
         }
         self.losses.note(lost, packet.is_control());

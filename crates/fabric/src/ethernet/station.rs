@@ -6,7 +6,7 @@
 
 use super::pause::{Paused, Pauser};
 use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
-use crate::capture::Tap;
+use crate::capture::DropTap;
 use crate::faults::{Cause, Losses, LostPacket, Place};
 use crate::port::Transmit;
 use crate::{Packet, Parcel, Symbol};
@@ -229,8 +229,8 @@ impl Station {
     }
 
     /// Keeps the packets that it drops.
-    pub(crate) fn tap(&self, tap: Rc<Tap>) {
-        self.state.borrow_mut().dropped.tap = Some(tap);
+    pub(crate) fn tap(&self, taps: Vec<DropTap>) {
+        self.state.borrow_mut().dropped.taps = taps;
     }
 
     /// The port, if it is paused and has packets to send; those that came wait for it if the far end is paused as well.

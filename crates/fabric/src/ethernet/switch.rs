@@ -6,7 +6,7 @@
 use super::memory::{Memory, Refusal};
 use super::pause::{Pause, Paused, Pauser};
 use super::{Counts, Dropped, Drops, LEAST, Plan, QueueStatistics, Wait};
-use crate::capture::Tap;
+use crate::capture::DropTap;
 use crate::faults::{Cause, Losses, LostPacket, Place};
 use crate::lane::Waiting;
 use crate::link::Line;
@@ -271,8 +271,8 @@ impl Inside {
     }
 
     /// Keeps the packets that it drops.
-    pub(crate) fn tap(&self, tap: Rc<Tap>) {
-        self.state.borrow_mut().dropped.tap = Some(tap);
+    pub(crate) fn tap(&self, taps: Vec<DropTap>) {
+        self.state.borrow_mut().dropped.taps = taps;
     }
 
     /// Its paused ports with packets to send.

@@ -1,26 +1,31 @@
 //! Captures: the packets of a run's links, in a pcapng file.
 //!
 //! Each direction of a link that carried anything is an interface, and so is each node that dropped any packets, and its packets have the time at which their first byte went
-//! out: in nanoseconds, and in a comment to the picosecond. Several runs may go into one file, each with interfaces of its own,
-//! one behind the other. Packets of a run are in the order of their times, and of those at the same instant that of the
-//! first interface is first, so a seed makes one file, to the byte.
+//! out: in nanoseconds, and in a comment to the picosecond. Several runs may go into one file, each with interfaces of its own, whose names
+//! say the run from the second one on, and with TCP connections of its own. Packets of a run are in the order of their times, and of
+//! those at the same instant that of the first interface is first, so a seed makes one file, to the byte.
 //!
 //! - `header.rs`: the bytes of a packet
+//! - `connections.rs`: ports of connections, run by run
 //! - `pcapng.rs`: the blocks of the file
+//! - `whole.rs`: the file, which has whole runs alone
 
+mod connections;
 mod header;
 mod pcapng;
+mod whole;
 
 use crate::{Error, VERSION};
+use connections::{Connections, OfRun};
 use header::{bytes_of, link_type};
-use nicety_fabric::{Captured, CapturedLink, Cause, Fate, Pause};
+use nicety_fabric::{Captured, CapturedLink, CardPort, Cause, Fate, Pause, Place};
 use nicety_nic::LinkLayer;
 use nicety_types::Time;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use whole::Whole;
 
 /// Memory for the packets of a run, in bytes, unless said otherwise.
 const MEMORY: u64 = 1 << 30;
@@ -39,8 +44,11 @@ pub struct Capture {
 #[derive(Debug)]
 struct Appended {
     path: PathBuf,
-    file: Option<BufWriter<File>>,
+    file: Option<Whole>,
+    /// Runs that have packets in it.
+    runs: u32,
     interfaces: u32,
+    connections: Connections,
     left_out: u64,
     packets: u64,
 }
@@ -60,10 +68,16 @@ pub struct CapturedRun<'r> {
 impl Capture {
     /// A capture in this file, which the first run makes, or makes anew.
     pub fn to(path: impl AsRef<Path>) -> Capture {
-        let path = path.as_ref().to_owned();
-        let file =
-            Arc::new(Mutex::new(Appended { path, file: None, interfaces: 0, left_out: 0, packets: 0 }));
-        Capture { file, memory: MEMORY, label: String::new() }
+        let appended = Appended {
+            path: path.as_ref().to_owned(),
+            file: None,
+            runs: 0,
+            interfaces: 0,
+            connections: Connections::default(),
+            left_out: 0,
+            packets: 0,
+        };
+        Capture { file: Arc::new(Mutex::new(appended)), memory: MEMORY, label: String::new() }
     }
 
     /// The same file, for runs whose packets take at most so many bytes of memory, in equal shares of all nodes; the
@@ -118,54 +132,101 @@ impl Capture {
 
 impl Appended {
     fn append(&mut self, run: &CapturedRun<'_>, description: &str) -> std::io::Result<()> {
-        if self.file.is_none() {
-            let mut file = BufWriter::new(File::create(&self.path)?);
-            file.write_all(&pcapng::section(&format!("nicety {VERSION}")))?;
-            self.file = Some(file);
-        }
-        let file = self.file.as_mut().expect("it has been opened");
         let CapturedRun { layer, end, links, .. } = *run;
-        for (link, name) in links.iter().zip(names(links)) {
-            debug_assert!(!link.is_empty());
-            file.write_all(&pcapng::interface(link_type(layer), LONGEST as u32, &name, description))?;
+        let (number, first) = (self.runs + u32::from(!links.is_empty()), self.interfaces);
+        let (packets, mut of_run) = (in_order(links), OfRun::default());
+        let packet = |(link, number): (u32, usize)| links[link as usize].packet(number);
+        if number > 1 {
+            // Interfaces come before packets, and say which ports they have.
+            for (_, link, number) in &packets {
+                frame_of(layer, &packet((*link, *number)), (&mut self.connections, &mut of_run));
+            }
         }
-        let numbers = |(link, of): (usize, &CapturedLink)| {
-            (0..of.len()).map(|number| (of.time(number), link as u32, number)).collect::<Vec<_>>()
+        let description = match of_run.described() {
+            Some(ports) => format!("{description}; {ports}"),
+            None => description.to_owned(),
         };
-        let mut packets: Vec<(Time, u32, usize)> = links.iter().enumerate().flat_map(numbers).collect();
-        packets.sort_unstable();
-        for (time, link, number) in packets {
-            let packet = links[link as usize].packet(number);
-            let (bytes, length) = bytes_of(layer, &packet);
-            let bytes = &bytes[..bytes.len().min(LONGEST)];
-            let interface = self.interfaces + link;
-            let comment = comment(&packet);
-            file.write_all(&pcapng::packet(interface, time.ps() / 1000, length, bytes, &comment))?;
+        let begins = self.file.is_none();
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(Whole::create(&self.path)?),
+        };
+        let done = file.append(|file| {
+            if begins {
+                file.write_all(&pcapng::section(&format!("nicety {VERSION}")))?;
+            }
+            for (link, name) in links.iter().zip(names(links, number)) {
+                debug_assert!(!link.is_empty());
+                file.write_all(&pcapng::interface(link_type(layer), LONGEST as u32, &name, &description))?;
+            }
+            for (time, link, number) in packets {
+                let packet = packet((link, number));
+                let (bytes, length) = frame_of(layer, &packet, (&mut self.connections, &mut of_run));
+                let (ns, comment) = (time.ps() / 1000, comment(&packet, links[link as usize].port));
+                file.write_all(&pcapng::packet(first + link, ns, length, &bytes, &comment))?;
+            }
+            for (interface, link) in (first..).zip(links) {
+                let (packets, left_out) = (link.packets(), link.left_out);
+                file.write_all(&pcapng::statistics(interface, end.ps() / 1000, packets, left_out))?;
+            }
+            Ok(())
+        });
+        if done.is_err() && begins {
+            self.file = None;
         }
-        for (interface, link) in (self.interfaces..).zip(links) {
-            file.write_all(&pcapng::statistics(interface, end.ps() / 1000, link.packets(), link.left_out))?;
-        }
+        done?;
+        self.connections.end(of_run);
+        self.runs = number;
         self.interfaces += links.len() as u32;
-        file.flush()
+        Ok(())
     }
 }
 
-/// The links' names, each different: several may be between the same two nodes.
-fn names(links: &[CapturedLink]) -> Vec<String> {
+/// The packets of links: their times, the link of each, and its number there.
+fn in_order(links: &[CapturedLink]) -> Vec<(Time, u32, usize)> {
+    let numbers = |(link, of): (usize, &CapturedLink)| {
+        (0..of.len()).map(|number| (of.time(number), link as u32, number)).collect::<Vec<_>>()
+    };
+    let mut packets: Vec<_> = links.iter().enumerate().flat_map(numbers).collect();
+    packets.sort_unstable();
+    packets
+}
+
+/// A packet's bytes in the file, and how many the whole packet has.
+fn frame_of(
+    layer: LinkLayer,
+    packet: &Captured<'_>,
+    (connections, run): (&mut Connections, &mut OfRun),
+) -> (Vec<u8>, u64) {
+    let (mut bytes, length) = bytes_of(layer, packet);
+    bytes.truncate(LONGEST);
+    if matches!(layer, LinkLayer::Ethernet { .. }) {
+        connections.place(run, &mut bytes);
+    }
+    (bytes, length)
+}
+
+/// The names of a run's links, each different: several may be between the same two nodes. From the second run on they say its number.
+fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
     let mut known = BTreeMap::new();
+    let of_run = if run > 1 { format!("run {run}: ") } else { String::new() };
     let name = |link: &CapturedLink| {
+        let end = |place: Place| match link.port {
+            Some(port) if port.card == place => format!("{place} port {}", port.number),
+            _ => place.to_string(),
+        };
         let name = match link.dropped {
-            true => format!("dropped by {}", link.from),
-            false => format!("{} -> {}", link.from, link.to),
+            true => format!("dropped by {}", end(link.from)),
+            false => format!("{} -> {}", end(link.from), end(link.to)),
         };
         let times = known.entry(name.clone()).and_modify(|times| *times += 1).or_insert(1);
-        if *times == 1 { name } else { format!("{name} ({times})") }
+        if *times == 1 { format!("{of_run}{name}") } else { format!("{of_run}{name} ({times})") }
     };
     links.iter().map(name).collect()
 }
 
 /// A packet's exact time, and what became of it.
-fn comment(packet: &Captured<'_>) -> String {
+fn comment(packet: &Captured<'_>, of: Option<CardPort>) -> String {
     let Fate { lost, dropped, damaged, again, late } = packet.fate;
     let mut text = format!("{} ps", packet.time.ps());
     for (word, is) in [("lost", lost), ("damaged", damaged), ("again", again)] {
@@ -175,8 +236,15 @@ fn comment(packet: &Captured<'_>) -> String {
         }
     }
     match dropped {
-        Some(Cause::QueueFull(port)) => text += &format!(", dropped: no room before port {port}"),
-        Some(Cause::NoHeadroom(port)) => text += &format!(", dropped: no headroom at port {port}"),
+        Some(Cause::QueueFull(port)) => {
+            // Of a card, the port's own number.
+            let port = of.map_or(port, |of| of.number);
+            text += &format!(", dropped: no room before port {port}");
+        }
+        Some(Cause::NoHeadroom(port)) => {
+            let port = of.map_or(port, |of| of.number);
+            text += &format!(", dropped: no headroom at port {port}");
+        }
         Some(_) => text += ", dropped: the card's buffer is full",
         None => {}
     }

@@ -224,7 +224,7 @@ impl Cluster {
         let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
         network.inject(&faults, &mut ports)?;
         let capture = capture.map(|capture| {
-            network.capture(capture.memory(), &mut ports);
+            network.capture(capture.memory(), &mut ports, all_ports.map(|rank| ids[rank as usize]));
             let hosts = if nodes == 1 { "1 host" } else { &format!("{nodes} hosts") };
             (capture, format!("{hosts} with {}, topology {topology}, seed {seed}", mix.names()))
         });

@@ -1,0 +1,173 @@
+//! A file that grows by whole runs: one that cannot be written leaves what was there before.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// A file in the making. Until its first run is whole it has another name, beside its own.
+#[derive(Debug)]
+pub(super) struct Whole {
+    path: PathBuf,
+    /// The other name, while it has that.
+    beside: Option<PathBuf>,
+    file: BufWriter<File>,
+    /// Bytes of the runs that are whole.
+    bytes: u64,
+}
+
+impl Whole {
+    /// A file at this path. What is no file, as a pipe, is written as it is.
+    pub(super) fn create(path: &Path) -> io::Result<Whole> {
+        // A link stays one.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_plain = path.metadata().map_or(true, |about| about.is_file());
+        let beside = is_plain.then(|| {
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".{}.part", std::process::id()));
+            path.with_file_name(name)
+        });
+        let direct = || File::options().write(true).truncate(is_plain).open(&path);
+        let (beside, file) = match beside.as_ref().map(File::create) {
+            Some(Ok(file)) => (beside, file),
+            // The folder takes no new file, and the old one may still be written.
+            Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                (None, direct().map_err(|_| error)?)
+            }
+            Some(Err(error)) => return Err(error),
+            None => (None, direct()?),
+        };
+        Ok(Whole { path, beside, file: BufWriter::new(file), bytes: 0 })
+    }
+
+    /// Appends what `write` writes, as a whole or not at all.
+    pub(super) fn append(&mut self, write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>) -> io::Result<()> {
+        let mut counted = Counted { file: &mut self.file, bytes: self.bytes };
+        let done = write(&mut counted).and_then(|()| counted.file.flush());
+        let bytes = counted.bytes;
+        let done = done.and_then(|()| match self.beside.take() {
+            None => Ok(()),
+            Some(beside) => fs::rename(&beside, &self.path).inspect_err(|_| self.beside = Some(beside)),
+        });
+        match done {
+            Ok(()) => self.bytes = bytes,
+            Err(_) => self.take_back(),
+        }
+        done
+    }
+
+    /// Takes away what belongs to no whole run. Where even that cannot be, there is nothing more to do.
+    fn take_back(&mut self) {
+        let Ok(file) = self.file.get_ref().try_clone() else { return };
+        // What is still to be written goes with the old writer.
+        let (mut file, _) = std::mem::replace(&mut self.file, BufWriter::new(file)).into_parts();
+        let _ = file.set_len(self.bytes);
+        let _ = file.seek(SeekFrom::Start(self.bytes));
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            let _ = fs::remove_file(beside);
+        }
+    }
+}
+
+/// The file, while a run is written.
+pub(super) struct Counted<'w> {
+    file: &'w mut BufWriter<File>,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of this test, removed at its end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let folder = std::env::temp_dir().join(format!("nicety-whole-{}-{name}", std::process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            Scratch(folder)
+        }
+
+        /// What is there: names and contents.
+        fn files(&self) -> Vec<(String, String)> {
+            let mut files: Vec<_> = fs::read_dir(&self.0)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .map(|path| {
+                    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                    (name, fs::read_to_string(path).unwrap())
+                })
+                .collect();
+            files.sort();
+            files
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// As on a disk that is full behind so many bytes.
+    fn full_behind(bytes: usize, text: &str) -> impl FnOnce(&mut Counted<'_>) -> io::Result<()> + '_ {
+        move |file| {
+            file.write_all(&text.as_bytes()[..bytes])?;
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn a_file_has_whole_runs_alone() {
+        let scratch = Scratch::new("runs");
+        let path = scratch.0.join("x.pcapng");
+        let named = |text: &str| vec![("x.pcapng".to_owned(), text.to_owned())];
+        fs::write(&path, "before").unwrap();
+        let long = "b".repeat(100_000);
+        {
+            let mut file = Whole::create(&path).unwrap();
+            file.append(full_behind(long.len(), &long)).unwrap_err();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+        }
+        assert_eq!(scratch.files(), named("before"));
+        let mut file = Whole::create(&path).unwrap();
+        file.append(|file| file.write_all(b"one ")).unwrap();
+        assert_eq!(scratch.files(), named("one "));
+        // Short of a buffer and longer than one.
+        for text in ["two ", &long] {
+            file.append(full_behind(text.len(), text)).unwrap_err();
+            assert_eq!(scratch.files(), named("one "));
+        }
+        file.append(|file| file.write_all(b"three")).unwrap();
+        drop(file);
+        assert_eq!(scratch.files(), named("one three"));
+    }
+
+    #[test]
+    fn a_link_stays_one() {
+        let scratch = Scratch::new("link");
+        let (path, link) = (scratch.0.join("x.pcapng"), scratch.0.join("y.pcapng"));
+        fs::write(&path, "before").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        Whole::create(&link).unwrap().append(|file| file.write_all(b"new")).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+}
