@@ -39,7 +39,8 @@ pub use ethernet::{
 };
 pub use fat_tree::{FatTree, UpRouting};
 pub use faults::{
-    Cause, FaultStatistics, Faults, FaultsError, LinkFaults, LostPacket, NodeFailure, Outage, Place, Rates,
+    Cause, FaultStatistics, Faults, FaultsError, LinkFaults, LostData, LostPacket, NodeFailure, Outage,
+    Place, Rates,
 };
 pub use launcher::{Barrier, Launcher};
 pub use link::{Delivery, LinkEnd, Terminal, link, link_between};

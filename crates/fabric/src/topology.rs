@@ -3,12 +3,12 @@
 use crate::capture::{CapturedLink, CardPorts, Tap};
 use crate::ethernet;
 use crate::ethernet::{FlowControl, PausedRing, Plan, QueueStatistics, Station, Wait, ring};
-use crate::faults::{Cause, Faults, FaultsError, Injector, Losses, LostPacket, Place};
+use crate::faults::{Cause, Faults, FaultsError, Injector, IsData, Losses, LostData, LostPacket, Place};
 use crate::link::{link_between, loopback, planned_link};
 use crate::meter::{Meter, NetworkStatistics};
 use crate::{
-    Delivery, FatTree, LinkSpec, Port, Ring, RouterSpec, RoutingTable, Switch, SwitchSpec, Symbol, Terminal,
-    Torus,
+    Delivery, FatTree, LinkSpec, Packet, Port, Ring, RouterSpec, RoutingTable, Switch, SwitchSpec, Symbol,
+    Terminal, Torus,
 };
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
@@ -464,6 +464,23 @@ impl Network {
     /// How many packets were lost or damaged on the way from one node to the next, for each cause.
     pub fn causes(&self) -> Vec<(Place, Place, Cause, u64)> {
         self.losses(Losses::causes)
+    }
+
+    /// Sets which packets carry data that nothing sends again; without it, those that are not [control](crate::Channel::Control).
+    /// After [`Network::inject`].
+    pub fn set_data(&self, is_data: impl Fn(&Packet) -> bool + 'static) {
+        let is_data: IsData = Rc::new(is_data);
+        self.faults.iter().for_each(|link| link.set_data(is_data.clone()));
+        self.stations.iter().for_each(|station| station.set_data(is_data.clone()));
+        let switches = self.switches.iter().filter_map(Switch::ethernet);
+        switches.for_each(|switch| switch.set_data(is_data.clone()));
+    }
+
+    /// Packets with data that nothing sends again, lost or damaged, by place and cause, in the order of the first of each.
+    pub fn lost_data(&self) -> Vec<LostData> {
+        let mut lost = self.losses(Losses::data);
+        lost.sort_by_key(|LostData { first, .. }| (first.time, first.from, first.to));
+        lost
     }
 
     /// How many packets that a node has sent were dropped by switches and cards that had no room for them.

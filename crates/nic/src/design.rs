@@ -11,7 +11,7 @@ use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, 
 use crate::parts::Early;
 use crate::parts::transport::Undelivered;
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
-use nicety_fabric::Port;
+use nicety_fabric::{Packet, Port};
 use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory, MemoryError};
 use nicety_hpu::Core;
 use nicety_kernel::Sim;
@@ -129,6 +129,12 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         LinkLayer::Own
     }
 
+    /// Whether someone sends a packet of its again that the network has lost or damaged, or it carries no data of a program: a run
+    /// that loses others, and comes to its end, has [lost](FailureKind::Lost) data that nobody may have missed.
+    fn makes_up_for(&self, _packet: &Packet) -> bool {
+        false
+    }
+
     /// Most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
     fn packet_payload(&self) -> Option<u64> {
         None
@@ -233,12 +239,6 @@ pub trait Card: Any {
     /// Whether it sends packets again that the network lost; none if cards of its design never do.
     fn is_reliable(&self) -> Option<bool> {
         None
-    }
-
-    /// Whether a run fails in which the network lost a packet for any reason: nothing sends it again, and its sender's program
-    /// goes on as if it had come.
-    fn misses_packets(&self) -> bool {
-        false
     }
 
     /// Packets that came and were unusable.

@@ -5,6 +5,7 @@ mod faults;
 mod flow;
 mod interfaces;
 mod itself;
+mod lost;
 mod matching;
 mod messages;
 mod mixed;

@@ -345,6 +345,6 @@ impl Dropped {
         if let Some((_, tap)) = self.taps.iter().find(|(of, _)| is_of(*of)) {
             tap.keep_dropped(packet, lost);
         }
-        self.losses.note(lost, packet.is_control());
+        self.losses.note(lost, packet);
     }
 }

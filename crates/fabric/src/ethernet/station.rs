@@ -7,7 +7,7 @@
 use super::pause::{Paused, Pauser};
 use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
 use crate::capture::DropTap;
-use crate::faults::{Cause, Losses, LostPacket, Place};
+use crate::faults::{Cause, IsData, Losses, LostPacket, Place};
 use crate::port::Transmit;
 use crate::{Packet, Parcel, Symbol};
 use nicety_kernel::{Handler, Signal, Sim, race};
@@ -226,6 +226,11 @@ impl Station {
     /// The packets that it dropped.
     pub(crate) fn losses<T>(&self, read: impl FnOnce(&Losses) -> T) -> T {
         read(&self.state.borrow().dropped.losses)
+    }
+
+    /// Sets the test for packets with data that nothing sends again.
+    pub(crate) fn set_data(&self, is_data: IsData) {
+        self.state.borrow_mut().dropped.losses.set_data(is_data);
     }
 
     /// Keeps the packets that it drops.

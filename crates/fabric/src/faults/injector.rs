@@ -1,6 +1,6 @@
 //! The faults of one direction of a link.
 
-use super::losses::Losses;
+use super::losses::{IsData, Losses};
 use super::{Cause, FaultStatistics, Faults, LostPacket, NodeFailure, Outage, Place, Rates};
 use crate::Packet;
 use nicety_kernel::Rng;
@@ -125,7 +125,7 @@ impl Injector {
         verdict.damaged = false;
         if let Some(cause) = verdict.lost {
             state.statistics.lost += 1;
-            state.losses.note(self.lost(packet, start, cause), packet.is_control());
+            state.losses.note(self.lost(packet, start, cause), packet);
             return Verdict { delay: Duration::ZERO, again: false, ..verdict };
         }
         if let Some((at, mask)) = damage {
@@ -134,7 +134,7 @@ impl Injector {
             if length > 0 {
                 verdict.damaged = true;
                 state.statistics.corrupted += 1;
-                state.losses.note(self.lost(packet, start, Cause::Damaged), packet.is_control());
+                state.losses.note(self.lost(packet, start, Cause::Damaged), packet);
                 match at % length {
                     at if at < header => packet.header.damage(at as usize, mask),
                     at => packet.payload.damage(at - header, mask),
@@ -166,8 +166,7 @@ impl Injector {
 
     /// A packet is lost, as its link has sent it as often as it may, the last time at `start`.
     pub(crate) fn give_up(&self, packet: &Packet, start: Time, cause: Cause) {
-        let packet = (self.lost(packet, start, cause), packet.is_control());
-        self.state.borrow_mut().losses.note(packet.0, packet.1);
+        self.state.borrow_mut().losses.note(self.lost(packet, start, cause), packet);
     }
 
     /// Draws a packet's fate, and where the damage is, if any.
@@ -220,6 +219,11 @@ impl Injector {
     /// The packets that it lost or damaged.
     pub(crate) fn losses(&self) -> Ref<'_, Losses> {
         Ref::map(self.state.borrow(), |state| &state.losses)
+    }
+
+    /// Sets the test for packets with data that nothing sends again.
+    pub(crate) fn set_data(&self, is_data: IsData) {
+        self.state.borrow_mut().losses.set_data(is_data);
     }
 }
 

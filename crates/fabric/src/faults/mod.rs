@@ -14,7 +14,8 @@ mod injector;
 mod losses;
 
 pub(crate) use injector::{Injector, Verdict};
-pub(crate) use losses::Losses;
+pub use losses::LostData;
+pub(crate) use losses::{IsData, Losses};
 
 use nicety_types::{Duration, MessageId, NodeId, Time};
 use std::fmt;

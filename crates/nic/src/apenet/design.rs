@@ -202,10 +202,6 @@ impl design::Card for Node {
         refused.chain(lost).chain(self.messenger.unnoticed()).collect()
     }
 
-    fn misses_packets(&self) -> bool {
-        true
-    }
-
     fn unusable(&self) -> u64 {
         self.card.statistics().unusable
     }

@@ -17,6 +17,7 @@ use crate::programs::{ProgramFailure, RefusedCommand};
 use crate::sections::NodeSpec;
 use crate::spin::{Busy, stages as handlers};
 use crate::text::LISTED;
+use nicety_fabric::Packet;
 use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
 use nicety_hpu::Core;
@@ -285,6 +286,11 @@ impl CardSpec for EthernetSpec {
 
     fn link_layer(&self) -> LinkLayer {
         LinkLayer::Ethernet { checksum: wire::CHECK_SEQUENCE }
+    }
+
+    fn makes_up_for(&self, packet: &Packet) -> bool {
+        // What TCP does for its segments, nothing does for datagrams and other frames of programs.
+        packet.payload.pieces().next().is_none_or(|(_, frame)| wire::is_recovered(frame))
     }
 
     fn largest_packet(&self) -> u64 {

@@ -2,6 +2,7 @@
 //! several frames is woken less often.
 
 use super::net::{Connection, Net};
+use super::stages;
 use nicety_host::threads::Thread;
 use nicety_stack::Arrival;
 use nicety_types::{Path, Time};
@@ -70,7 +71,7 @@ impl Net {
     }
 
     /// Tells readers of bytes that were kept from them for long enough.
-    pub(super) async fn tell_late(&self, thread: &Thread, path: &Path) {
+    pub(super) async fn tell_late(&self, thread: &Thread) {
         let now = self.sim.now();
         while self.holding.next().is_some_and(|until| until <= now) {
             let first = self.holding.0.borrow_mut().pop_front();
@@ -78,8 +79,10 @@ impl Net {
             let Some(connection) = connection.upgrade() else { continue };
             if connection.held.until.get() == Some(until) {
                 connection.held.release();
-                let woken = self.told(&connection, path);
-                self.wake(thread, woken, path).await;
+                let mut path = connection.path.borrow().clone();
+                path.advance(stages::PUSH_TIMER, self.sim.now());
+                let woken = self.told(&connection, &path);
+                self.wake(thread, woken, &path).await;
             }
         }
     }

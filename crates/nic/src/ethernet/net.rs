@@ -42,10 +42,32 @@ pub(super) struct Connection {
     pub(super) watched: Cell<bool>,
     /// Up to what the stack has done with the last frame.
     pub(super) path: RefCell<Path>,
+    /// Up to the last segment of it that came or was sent: its timers run from there.
+    last: RefCell<Path>,
     /// Whether it is established.
     pub(super) connected: Cell<bool>,
     /// Why it is over.
     pub(super) failed: Cell<Option<Error>>,
+}
+
+impl Connection {
+    /// A segment has come, with so many bytes for a program. A reader may see them before it is told of them.
+    pub(super) fn came(&self, readable: usize, path: &Path) {
+        self.last.replace(path.clone());
+        if readable > 0 || !self.connected.get() {
+            self.path.replace(path.clone());
+        }
+    }
+
+    /// The path of what the stack does now; where a timer has it do that, it goes on from the last segment.
+    fn timed(&self, path: &Path, now: Time) -> Path {
+        if !path.is_clock() {
+            return path.clone();
+        }
+        let mut timed = self.last.borrow().clone();
+        timed.advance(stages::TCP_TIMER, now);
+        timed
+    }
 }
 
 /// A listener's or a datagram socket's state in the kernel.
@@ -162,7 +184,8 @@ impl Net {
             readers: Waiters::default(),
             writers: Waiters::default(),
             watched: Cell::new(false),
-            path: RefCell::new(Path::clock(self.sim.now())),
+            path: RefCell::new(Path::from(Time::ZERO)),
+            last: RefCell::new(Path::from(Time::ZERO)),
             connected: Cell::new(false),
             failed: Cell::new(None),
         });
@@ -218,7 +241,7 @@ impl Net {
         let Some(connection) = connections.get(&id) else { return Vec::new() };
         change(connection);
         connection.held.release();
-        connection.path.replace(path.clone());
+        connection.path.replace(connection.timed(path, self.sim.now()));
         let mut threads = [connection.readers.all(), connection.writers.all()].concat();
         threads.extend(self.came_for(&connection.watched));
         threads
@@ -250,6 +273,10 @@ impl Net {
                 Source::Connection(id) => self.connection(id),
                 Source::Host | Source::Datagram(_) => None,
             };
+            let mut on = path.clone();
+            if let Some(connection) = &state {
+                on = connection.timed(path, self.sim.now());
+            }
             loop {
                 let out = self.with(|stack, now| stack.transmit(now, source, &mut frame));
                 let Some(out) = out else { break };
@@ -259,10 +286,17 @@ impl Net {
                     if self.spec.frames.checksums { 0 } else { self.lines(frame.len()) * costs.checksum };
                 let data: Vec<&Data> = state.iter().map(|connection| &connection.data).collect();
                 let piece = Piece::new(Group::Stack, work + summed).touching(&data);
-                thread.run(piece, stages::STACK_OUT, path).await;
-                thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_OUT, path).await;
+                thread.run(piece, stages::STACK_OUT, &mut on).await;
+                thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_OUT, &mut on).await;
                 let finish = Finish { checksum: out.needs_checksum, segment: out.segment };
-                self.send(thread, &frame, finish, path).await;
+                self.send(thread, &frame, finish, &mut on).await;
+                if let Some(connection) = &state {
+                    connection.last.replace(on.clone());
+                }
+            }
+            match path.is_clock() {
+                true => path.advance(stages::STACK_OUT, on.at()),
+                false => *path = on,
             }
             self.wake(thread, self.emptied(source), path).await;
         }
@@ -310,7 +344,7 @@ impl Net {
             let piece = Piece::new(Group::Kernel, self.spec.stack.acknowledge);
             thread.run(piece, stages::STACK_OUT, &mut path).await;
             self.with(|stack, now| stack.on_timer(now));
-            self.tell_late(&thread, &path).await;
+            self.tell_late(&thread).await;
             self.follow(&thread, &mut path).await;
         }
     }

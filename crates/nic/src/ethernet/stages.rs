@@ -10,6 +10,8 @@ nicety_types::stages! {
     pub const COPY = 48, "socket copy";
     /// The protocols on the way out.
     pub const STACK_OUT = 55, "stack, out";
+    /// A timer of TCP runs: until a segment is sent again, a probe is, or an acknowledgement that was delayed.
+    pub const TCP_TIMER = 56, "tcp timer";
     /// The driver makes a descriptor of a frame, and rings the doorbell.
     pub const DRIVER_OUT = 57, "driver, out";
     /// Waiting for a free descriptor of the transmit ring.
@@ -32,6 +34,8 @@ nicety_types::stages! {
     pub const SOFT_RING = 406, "soft ring, queued";
     /// The protocols on the way in.
     pub const STACK_IN = 408, "stack, in";
+    /// Bytes wait in the socket for more, or until their time is over.
+    pub const PUSH_TIMER = 426, "push timer";
     /// Bytes wait in the socket for their program.
     pub const SOCKET_QUEUED = 428, "socket, queued";
 }

@@ -1,6 +1,7 @@
 //! Frames on a link of Ethernet: addresses of stations, and the frame check sequence.
 
 use nicety_fabric::HeaderBytes;
+use nicety_stack::Parsed;
 use nicety_types::NodeId;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -53,6 +54,20 @@ pub(super) fn rank(address: IpAddr) -> Option<u32> {
     }
 }
 
+/// ARP as an Ethernet type (RFC 826), and protocols of IP that carry no data of programs or send it again: options and control
+/// messages of IP, its groups, TCP (IANA's protocol numbers).
+const ARP: u16 = 0x0806;
+const RECOVERED: [u8; 5] = [0, 1, 2, 6, 58];
+
+/// Whether the hosts make up for the loss of a frame: TCP sends a segment again, and the protocols below carry no data of programs.
+pub(super) fn is_recovered(frame: &[u8]) -> bool {
+    let Ok(parsed) = Parsed::read(frame) else { return false };
+    match parsed.ip {
+        Some(ip) => RECOVERED.contains(&ip.protocol),
+        None => parsed.ethertype == ARP,
+    }
+}
+
 /// The frame check sequence: CRC-32, its least significant byte first.
 pub(super) fn check_sequence(frame: &[u8]) -> HeaderBytes {
     HeaderBytes::new(&crc32fast::hash(frame).to_le_bytes())
@@ -82,6 +97,22 @@ mod tests {
         for other in ["10.0.0.0", "10.255.255.255", "9.255.255.255", "fd00::", "fd00::1:0:0:1"] {
             assert_eq!(rank(other.parse().unwrap()), None, "{other}");
         }
+    }
+
+    #[test]
+    fn datagrams_and_unknown_frames_are_not_recovered() {
+        let frame = |kind: u16, rest: &[u8]| [&[2; 12][..], &kind.to_be_bytes(), rest].concat();
+        let ip = |protocol: u8| {
+            let mut packet = [0; 28];
+            (packet[0], packet[3], packet[9]) = (0x45, 28, protocol);
+            frame(0x0800, &packet)
+        };
+        for (protocol, recovered) in [(6, true), (1, true), (17, false), (47, false), (132, false)] {
+            assert_eq!(is_recovered(&ip(protocol)), recovered, "{protocol}");
+        }
+        assert!(is_recovered(&frame(0x0806, &[0; 28])));
+        assert!(!is_recovered(&frame(0x88b5, &[0; 46])) && !is_recovered(&frame(0x0800, &[0; 3])));
+        assert!(!is_recovered(&[]));
     }
 
     #[test]

@@ -223,6 +223,9 @@ impl Cluster {
         let flow = (flow_control, mix.largest_packet());
         let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
         network.inject(&faults, &mut ports)?;
+        let sender = mix.card(0).spec.clone();
+        // Reports count the frames of testers.
+        network.set_data(move |packet| packet.label.message.source.0 < nodes && !sender.makes_up_for(packet));
         let capture = capture.map(|capture| {
             network.capture(capture.memory(), &mut ports, all_ports.map(|rank| ids[rank as usize]));
             let hosts = if nodes == 1 { "1 host" } else { &format!("{nodes} hosts") };
@@ -403,8 +406,8 @@ impl Cluster {
     /// # Errors
     /// A program's own error first, since it is often why others wait; then a failed handler; then messages that a
     /// network with faults did not deliver; then a deadlock; then failures that no program noticed, unless they are
-    /// [allowed](ClusterConfig::allowed); then packets that were lost to cards whose programs go on as if they had come,
-    /// unless that is allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
+    /// [allowed](ClusterConfig::allowed); then data that the network lost or damaged and nothing sends again, though all programs
+    /// ended, unless that is allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
     /// be written is the last of errors. A packet that a switch or card had no room for, and that nothing sends again, was not
     /// delivered, unless [drops are allowed](ClusterConfig::drops_allowed); ports that have paused each other in a circle are a deadlock even where all programs have ended.
     pub fn run(&mut self) -> Result<Run, Error> {

@@ -1,5 +1,6 @@
 //! The end of a run: its results, or why it failed.
 
+use super::undelivered::Lost;
 use super::{Cluster, NodeReport, Run, refusals, undelivered, verdict};
 use crate::Error;
 use crate::capture::CapturedRun;
@@ -50,9 +51,10 @@ impl Cluster {
         if let Some(error) = self.testers.error() {
             return Err(error);
         }
+        let lost = undelivered::lost(&self.network, &self.cards, !self.drops_allowed);
         let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
-            Ok(_) if undelivered.is_some() => {
+            Ok(_) if undelivered.is_some() && (lost.is_none() || !self.allowed.has(FailureKind::Lost)) => {
                 Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
             }
             // A circle may go through other parts.
@@ -69,7 +71,7 @@ impl Cluster {
                 let report = |(node, rank)| node_report(node, self.mix.name(rank));
                 let mut nodes: Vec<NodeReport> = found.map(report).collect();
                 verdict::check(&nodes, self.allowed, |rank| self.mix.label(rank))?;
-                if let Some((text, failure)) = undelivered::missed(&self.network, &self.cards) {
+                if let Some(Lost { text, failure }) = lost {
                     if !self.allowed.has(FailureKind::Lost) {
                         return Err(Error::Undelivered(text));
                     }

@@ -1,6 +1,6 @@
 //! Errors and notes about messages that a network did not deliver: for its faults, or for want of room.
 
-use nicety_fabric::{Cause, FaultStatistics, LostPacket, Network, Place};
+use nicety_fabric::{Cause, FaultStatistics, LostData, LostPacket, Network, Place};
 use nicety_nic::parts::transport::Undelivered;
 use nicety_nic::{Card, FailureKind, ProgramFailure};
 use nicety_types::NodeId;
@@ -12,39 +12,60 @@ const LISTED: usize = 10;
 /// Undelivered messages, and why; none if the run need not fail for them. Without reliable transport only losses from
 /// failed links and nodes and from full buffers count, because a program may not need a packet that is lost by chance.
 pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
-    if reliable(cards) == Some(true) {
-        given_up(network, cards)
-    } else {
-        lost_for_good(network, cards, false)
-    }
+    if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
 }
 
-/// Lost or damaged packets, where a card's programs go on as if they had come: an error's text, and the failure of the host that
-/// sent the first of them. None if there are none.
-pub(crate) fn missed(network: &Network, cards: &[Rc<dyn Card>]) -> Option<(String, ProgramFailure)> {
-    cards.iter().find(|card| card.misses_packets())?;
-    let text = lost_for_good(network, cards, true)?;
-    let kept = network.lost_packets().into_iter().chain(network.recent_losses());
-    let first = kept.min_by_key(|packet| packet.time)?;
-    let times = network.causes().iter().map(|(.., times)| times).sum();
-    let failure = ProgramFailure {
+/// Losses of a run that came to its end: an error's text, and the failure of the host that sent the first packet.
+pub(crate) struct Lost {
+    pub(crate) text: String,
+    pub(crate) failure: ProgramFailure,
+}
+
+/// Data that the network lost or damaged and nothing sends again; without `drops`, not for want of room. None if there is none.
+pub(crate) fn lost(network: &Network, cards: &[Rc<dyn Card>], drops: bool) -> Option<Lost> {
+    let failure = |(node, time), text, times| ProgramFailure {
         kind: FailureKind::Lost,
-        time: first.time,
-        node: first.source,
+        time,
+        node,
         hpu: None,
-        text: format!("packets were not delivered, nor sent again; the first: {first}"),
+        text,
         times,
     };
-    Some((text, failure))
+    if let Some(text) = given_up(network, cards).filter(|_| reliable(cards) == Some(true)) {
+        let messages = || given_up_by(cards);
+        let (node, first) = messages().min_by_key(|(node, message)| (message.time, *node))?;
+        let head = text.lines().next().unwrap_or_default().to_owned();
+        return Some(Lost { text, failure: failure((node, first.time), head, messages().count() as u64) });
+    }
+    let mut lost = network.lost_data();
+    lost.retain(|data| drops || !data.first.cause.is_drop());
+    let first = lost.first()?.first;
+    let mut causes = Causes::default();
+    for LostData { first, packets } in &lost {
+        causes.add(first.from, first.to, first.cause, *packets);
+    }
+    let times = lost.iter().map(|data| data.packets).sum();
+    let why = format!("packets were {}, and nothing sends them again{}", causes.verb(), causes.listed(": "));
+    let failure = failure((first.source, first.time), format!("{why}; the first: {first}"), times);
+    let lines = match reliable(cards) {
+        // Among those that were lost first are segments of TCP.
+        Some(true) => lost.iter().map(|data| data.first).collect(),
+        _ => network.lost_packets(),
+    };
+    Some(Lost { text: for_good(&causes, &lines, cards), failure })
+}
+
+/// Messages that cards gave up.
+fn given_up_by(cards: &[Rc<dyn Card>]) -> impl Iterator<Item = (NodeId, Undelivered)> {
+    cards
+        .iter()
+        .zip(0..)
+        .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (NodeId(rank), message)))
 }
 
 /// Messages that cards gave up, with the fate of their packets since the last progress.
 fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
-    let messages: Vec<(NodeId, Undelivered)> = cards
-        .iter()
-        .zip(0..)
-        .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (NodeId(rank), message)))
-        .collect();
+    let messages: Vec<(NodeId, Undelivered)> = given_up_by(cards).collect();
     if messages.is_empty() {
         return None;
     }
@@ -77,28 +98,34 @@ fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     Some(format!("{why}; {} not delivered{}", counted(lines.len() as u64, "message", true), listed(&lines)))
 }
 
-/// Packets lost for good because a link or node has failed, or a buffer was full; `all`: or for another reason.
-fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>], all: bool) -> Option<String> {
+/// Packets lost for good because a link or node has failed, or a buffer was full.
+fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
-        if all || cause != Cause::Damaged {
+        if cause != Cause::Damaged {
             causes.add(from, to, cause, times);
         }
     }
+    let dropped = network.causes().iter().any(|(.., cause, _)| cause.is_drop());
+    let failed = dropped || causes.0.iter().any(|(_, failure, _)| *failure);
+    failed.then(|| for_good(&causes, &network.lost_packets(), cards))
+}
+
+/// The text of packets that were lost for these causes.
+fn for_good(causes: &Causes, packets: &[LostPacket], cards: &[Rc<dyn Card>]) -> String {
     let why = match reliable(cards) {
-        Some(_) => "transport.reliable is false",
+        Some(true) => "TCP alone sends again",
+        Some(false) => "transport.reliable is false",
         None => "cards of this design never do",
     };
-    let dropped = network.causes().iter().any(|(.., cause, _)| cause.is_drop());
-    let failed = dropped || causes.0.iter().any(|(_, failure, _)| all || *failure);
-    let lines: Vec<String> = network.lost_packets().iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = packets.iter().map(ToString::to_string).collect();
     let total: u64 = causes.0.iter().map(|(.., times)| times).sum();
     let count = counted(total, "packet", true);
     let head = match causes.failures_alone() {
         Some(who) => format!("{who}; {count} not delivered, nor sent again: {why}"),
         None => format!("{count} not delivered, nor sent again ({why}){}", causes.listed(": ")),
     };
-    failed.then(|| head + &listed(&lines))
+    head + &listed(&lines)
 }
 
 /// Causes of lost packets: whether it was a failure, and their number.

@@ -13,6 +13,7 @@ use crate::spin::design::hints::hints;
 use crate::spin::spec::read_spin;
 use crate::spin::stages;
 use crate::spin::{Card, Node, SpinSpec};
+use nicety_fabric::Packet;
 use nicety_hpu::Core;
 use nicety_spec::Reader;
 use nicety_types::Stage;
@@ -96,6 +97,10 @@ impl CardSpec for SpinSpec {
     fn protocol(&self) -> String {
         let reliable = if self.transport.reliable { " with reliable transport" } else { "" };
         format!("Portals 4 packets{reliable}")
+    }
+
+    fn makes_up_for(&self, _packet: &Packet) -> bool {
+        self.transport.reliable
     }
 
     fn packet_payload(&self) -> Option<u64> {
