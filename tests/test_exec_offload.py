@@ -240,6 +240,24 @@ def test_what_cannot_be_offloaded_is_refused(program: Path, tmp_path: Path, word
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--nic", "qnix", "--offload", "barrier"],
+        ["--nic", "spin-discrete", "--offload", "bcast,reduce"],
+        ["--nic", "spin-discrete", "--offload", "bcast", "--goal", "program.goal"],
+        ["--nic", "spin-discrete", "--set", "packet.payload=1000B", "--offload", "bcast"],
+        ["--nic", "spin-discrete", "--offload", "bcast", "--ranks-per-node", "2"],
+    ],
+)
+def test_a_comparison_is_refused_before_its_first_run(program: Path, tmp_path: Path, words: list[str]) -> None:
+    command = [*NICETY, "exec", "-n", "2", *words, "--compare-offload", "--", str(program), "barrier"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("nicety: ")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_handler_that_is_stopped_ends_the_run(program: Path) -> None:
     status, _, err = run(program, "barrier", ranks=2, options=("--set", "hpu.cycle_limit=20"))
     assert status == 1

@@ -4,6 +4,7 @@ use super::figures::Spread;
 use super::messages;
 use super::pattern::Direction;
 use super::{Flow, Meter, Mode, Pattern, Point, Row, StageRow, fairness};
+use nicety::record::NOT_ACCOUNTED_FOR;
 use nicety::{Buffer, Duration, Error, Host, Portals, Time};
 use nicety_portals::{
     CtHandle, EqHandle, EventKind, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest, Source,
@@ -25,7 +26,9 @@ pub(super) struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
     stages: BTreeMap<Stage, Duration>,
-    /// Paths that did not begin with their round trip, or have no stages for some of it, and so explain another time.
+    /// Time that no stage accounts for, and the round trips that have some: the path to a reply begins with another message, or a
+    /// part of it is unknown.
+    unaccounted: Duration,
     strays: u64,
 }
 
@@ -73,19 +76,18 @@ pub(super) fn row(
 ) -> Result<Row, Error> {
     let measured: Vec<_> = results.iter().map(|result| result.borrow()).collect();
     let strays: u64 = measured.iter().map(|m| m.strays).sum();
-    if strays > 0 {
-        return Err(Error::Program(format!("{strays} round trips have no breakdown")));
-    }
+    let unaccounted: Duration = measured.iter().map(|m| m.unaccounted).sum();
     let spread = Spread::of(measured.iter().flat_map(|m| m.round_trips.iter().copied()), 2);
     let rounds: usize = measured.iter().map(|m| m.round_trips.len()).sum();
     let mut totals: BTreeMap<Stage, Duration> = BTreeMap::new();
     for (&stage, &took) in measured.iter().flat_map(|m| &m.stages) {
         *totals.entry(stage).or_default() += took;
     }
-    let stage = |(stage, total): (Stage, Duration)| {
+    let share = |stage: &'static str, total: Duration| {
         let ns = total.ps() as f64 / (2000 * rounds as u64) as f64;
-        StageRow { stage: stage.name(), ns }
+        StageRow { stage, ns }
     };
+    let rest = (strays > 0).then(|| share(NOT_ACCOUNTED_FOR, unaccounted));
     let flow = |(direction, measured): (&Direction, &std::cell::Ref<'_, Measured>)| {
         let spread = Spread::of(measured.round_trips.iter().copied(), 2);
         Flow {
@@ -101,7 +103,10 @@ pub(super) fn row(
     let incast = matches!(point.pattern, Pattern::Incast(_));
     Ok(Row {
         latency_ns: Some(spread.mean),
-        stages: Some(totals.into_iter().map(stage).collect()),
+        stages: Some(
+            totals.into_iter().map(|(stage, total)| share(stage.name(), total)).chain(rest).collect(),
+        ),
+        unaccounted_iterations: (strays > 0).then_some(strays),
         fairness: incast.then(|| fairness(flows.iter().filter_map(|flow| flow.latency_ns))),
         flows: point.pattern.is_concurrent().then_some(flows),
         ..point.row(&spread, meter)
@@ -178,12 +183,17 @@ impl Plan {
 impl Measured {
     pub(super) fn add(&mut self, took: Duration, path: &Path, now: Time) {
         self.round_trips.push(took);
-        let mut explained = Duration::ZERO;
-        for (stage, duration) in path.stages() {
-            *self.stages.entry(stage).or_default() += duration;
-            explained += duration;
+        let explained: Duration = path.stages().map(|(_, duration)| duration).sum();
+        if path.at() == now && explained <= took {
+            for (stage, duration) in path.stages() {
+                *self.stages.entry(stage).or_default() += duration;
+            }
+            self.unaccounted += took - explained;
+            self.strays += u64::from(explained < took);
+        } else {
+            self.unaccounted += took;
+            self.strays += 1;
         }
-        self.strays += u64::from(path.at() != now || explained != took);
     }
 }
 

@@ -152,6 +152,9 @@ pub struct Row {
     /// The stages of the latency, which add up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
+    /// Iterations of whose time a part is in the stage 'not accounted for', if there are any: loss or reordering hides its stages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unaccounted_iterations: Option<u64>,
     /// Each direction, if the pattern has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<Flow>>,

@@ -1,27 +1,18 @@
 //! Data that a network loses and nothing sends again fails a run, though all programs come to their end; on every card, whatever
 //! the cause, and unless it is allowed.
 
-use nicety::{
-    Allowed, Cluster, ClusterConfig, Error, FailureKind, Faults, Host, Run, Sockets, cards,
-    faults,
-};
 use nicety::ethernet::SocketKind;
+use nicety::{
+    Allowed, Cluster, ClusterConfig, Error, FailureKind, Faults, Host, Run, Sockets, cards, faults,
+};
 use nicety_portals::{Md, MdOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 
 /// Messages, or datagrams.
 const MESSAGES: u64 = 10;
 /// All cards whose hosts have no TCP.
-const CARDS: [&str; 8] = [
-    "apenet-6",
-    "apenet-v4",
-    "apenet-v5",
-    "nfp-4000",
-    "pspin",
-    "qnix",
-    "spin-discrete",
-    "spin-integrated",
-];
+const CARDS: [&str; 8] =
+    ["apenet-6", "apenet-v4", "apenet-v5", "nfp-4000", "pspin", "qnix", "spin-discrete", "spin-integrated"];
 const SOCKETS: [&str; 5] = ["ethernet-100g", "niagara2-neptune", "niagara2-niu", "spin-100g", "xeon-oplin"];
 
 fn config(card: &str, overrides: &[&str], lines: &str) -> ClusterConfig {

@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack
 
 from nicety.apps.launchers import Launcher
-from nicety.apps.processes import offload_text, run_processes
+from nicety.apps.processes import offload_text, plan_offload, run_processes
 from nicety.errors import InputError, RunError
 from nicety.shared.checks import Place
 from nicety.shared.typed import checked
@@ -98,6 +98,8 @@ def compare_offload(
     names = [fspath(name) for name in ((asked,) if isinstance(asked, str | PathLike) else asked)]
     if not names:
         raise InputError("--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier")
+    # A card or an option that the second run refuses is refused before the first.
+    plan_offload(program, ranks, given)
     runs = []
     for title, offload in (("without offload", None), (f"offload {', '.join(names)}", names)):
         print(f"# {title}", file=sys.stderr if to_stderr else sys.stdout, flush=True)

@@ -8,10 +8,10 @@ import shlex
 import shutil
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import fspath
 from pathlib import Path
-from typing import BinaryIO, Unpack, cast
+from typing import Any, BinaryIO, Unpack, cast
 
 from nicety import _native
 from nicety.apps.launchers import LAUNCHERS, Launcher, find_launcher, refuse_launcher
@@ -75,10 +75,9 @@ def run_processes(
         "to_stderr": to_stderr,
         "folder": fspath(libraries_folder()),
     }
-    if given.get("offload") is not None:
-        for each in json.loads(_native.exec_plan(request_text(ExecOptions, given, **derived)))["compile"]:
-            handlers = compile_handlers([library_source(each["source"])], isa=each["isa"])
-            derived["offload_program"] = fspath(handlers.path.absolute())
+    handlers = _offloaded(given, derived)
+    if handlers is not None:
+        derived["offload_program"] = handlers
     request = request_text(ExecOptions, given, **derived)
     done, recording = _native.exec_run(request, trace is not None)
     if trace is not None and recording is not None:
@@ -88,6 +87,34 @@ def run_processes(
     report = json.loads(done)
     report["program"] = words
     return cast(ExecReport, report)
+
+
+def plan_offload(program: Sequence[Place], ranks: int, given: ExecOptions) -> None:
+    """Check that cards can execute what `offload` names, and compile their handlers; nothing is run.
+
+    Raises:
+        InputError: as `run_processes`.
+    """
+    words = [fspath(word) for word in program]
+    derived = {
+        "program": [fspath(_program(words)), *words[1:]],
+        "ranks": whole(ranks, "ranks", _MOST_RANKS, 1),
+        "launcher": "none",
+        "mpiexec": "",
+        "to_stderr": False,
+        "folder": "",
+    }
+    _offloaded(given, derived)
+
+
+def _offloaded(given: ExecOptions, derived: Mapping[str, Any]) -> str | None:
+    """The compiled handlers of what cards execute by themselves; none where nothing is to be."""
+    path = None
+    if given.get("offload") is not None:
+        for each in json.loads(_native.exec_plan(request_text(ExecOptions, given, **derived)))["compile"]:
+            handlers = compile_handlers([library_source(each["source"])], isa=each["isa"])
+            path = fspath(handlers.path.absolute())
+    return path
 
 
 _PARTS = ("computing_ns", "sleeping_ns", "calling_ns", "looking_ns", "waiting_ns", "outside_ns")

@@ -121,12 +121,24 @@ def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool
     if not all(row["verified"] for row in rows):
         lines.append("# * not every byte was checked")
     for row in rows:
+        lines += _unaccounted(row)
         lines += dropped(f"{row['nic']}, {row['mode']}, {row['size_bytes']} B", row)
     if breakdown:
         for nic in distinct(row["nic"] for row in rows):
             for size in distinct(row["size_bytes"] for row in rows):
                 lines += _stages(nic, size, [r for r in rows if (r["nic"], r["size_bytes"]) == (nic, size)])
     return "\n".join(lines) + "\n"
+
+
+def _unaccounted(row: Row) -> list[str]:
+    """A note on the iterations with time that no stage accounts for."""
+    many = row.get("unaccounted_iterations", 0)
+    if not many:
+        return []
+    at = f"{row['nic']}, {row['mode']}, {row['size_bytes']} B"
+    return [
+        f"# {at}: loss or reordering hides stages of {many} iteration{'s' if many != 1 else ''} (not accounted for)"
+    ]
 
 
 def _iterations(rows: Sequence[Row]) -> str:

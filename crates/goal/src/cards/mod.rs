@@ -19,7 +19,7 @@ use crate::check::{Cycle, find_cycle, named};
 use crate::loggops::{Counts, Stuck};
 use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
-use nicety::{Cluster, ClusterConfig, Error, Handlers, Spread, in_parts};
+use nicety::{Cluster, ClusterConfig, Error, Handlers, Pairs, Spread, in_parts};
 use nicety_types::Stage;
 use offload::{CardMessages, LONGEST};
 use rank::{Running, State};
@@ -135,6 +135,10 @@ fn run_part(
     let here: Vec<u32> = (0..schedule.ranks()).filter(|rank| cluster.runs(*rank)).collect();
     let mut ranks = Vec::with_capacity(here.len());
     for rank in here {
+        if handlers.is_none() {
+            // As MPI has it: a schedule has any number of receives.
+            cluster.host(rank).match_in_library(Pairs::ONE)?;
+        }
         let running = Running::new(schedule.clone(), cluster.host(rank), ended.clone())?;
         if let Some(handlers) = handlers {
             let messages = CardMessages::set_up(cluster.host(rank), handlers, &running.out);

@@ -1,11 +1,9 @@
 //! A critical path, stage by stage.
 
 use super::Ns;
+use nicety::record::NOT_ACCOUNTED_FOR;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// The rest of a path on whose way something does not account for its time by stage.
-const REST: &str = "not accounted for";
 
 /// A part of a latency.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -20,6 +18,6 @@ pub struct Stage {
 pub(super) fn of(path: &[(nicety_types::Stage, u64)], finish_ps: &[u64]) -> Vec<Stage> {
     let named = path.iter().map(|(stage, ps)| Stage { stage: stage.name(), ns: Ns { ps: *ps } });
     let rest = super::last(finish_ps).0.saturating_sub(path.iter().map(|(_, ps)| ps).sum());
-    let rest = (rest > 0).then_some(Stage { stage: REST, ns: Ns { ps: rest } });
+    let rest = (rest > 0).then_some(Stage { stage: NOT_ACCOUNTED_FOR, ns: Ns { ps: rest } });
     named.chain(rest).collect()
 }

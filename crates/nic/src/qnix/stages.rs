@@ -10,4 +10,6 @@ nicety_types::stages! {
     pub const CONTROL_QUEUED = 150, "control program, queued";
     /// A DMA channel is set up to tell the host that something is complete.
     pub const DOORBELL = 390, "doorbell";
+    /// A message that has come waits for the thread of the host's library.
+    pub const LIBRARY_QUEUED = 392, "library, queued";
 }

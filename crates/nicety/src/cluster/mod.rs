@@ -224,8 +224,11 @@ impl Cluster {
         let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
         network.inject(&faults, &mut ports)?;
         let sender = mix.card(0).spec.clone();
-        // Reports count the frames of testers.
-        network.set_data(move |packet| packet.label.message.source.0 < nodes && !sender.makes_up_for(packet));
+        // Reports of traffic count the frames of testers, and those for them.
+        network.set_data(move |packet| {
+            let ends = [packet.label.message.source, packet.label.destination];
+            ends.iter().all(|end| end.0 < nodes) && !sender.makes_up_for(packet)
+        });
         let capture = capture.map(|capture| {
             network.capture(capture.memory(), &mut ports, all_ports.map(|rank| ids[rank as usize]));
             let hosts = if nodes == 1 { "1 host" } else { &format!("{nodes} hosts") };

@@ -176,6 +176,9 @@ impl Recording {
     }
 }
 
+/// The name of time in a table of stages that no stage accounts for.
+pub const NOT_ACCOUNTED_FOR: &str = "not accounted for";
+
 fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {
     let arrived = arrived.as_ref();
     let completed = arrived.and_then(|row| row.completed.as_ref());

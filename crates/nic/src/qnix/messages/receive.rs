@@ -2,10 +2,10 @@
 
 use crate::design::CardError;
 use crate::messages::{Arrival, Caller, Tags, Wanted};
-use crate::qnix::Endpoint;
 use crate::qnix::messages::header::{HEADER, Header, Kind};
 use crate::qnix::messages::{Came, KEPT, Messenger, Receiving, SMALL};
 use crate::qnix::process::{How, Operation, Receive};
+use crate::qnix::{Endpoint, stages};
 use nicety_kernel::{Signal, describe, race};
 use nicety_types::{Duration, Path, Payload, Stage};
 use std::cell::RefCell;
@@ -41,6 +41,11 @@ impl Messenger {
     /// Takes one, and posts its receive again.
     async fn take_small(self: &Rc<Self>, operation: Operation, piece: u64) -> Result<Operation, CardError> {
         let mut path = self.path();
+        // A message that came while the thread was busy has waited for it.
+        if let Some(mut its) = self.process.rung(self.vni, operation) {
+            its.advance(stages::LIBRARY_QUEUED, path.at());
+            path = its;
+        }
         let done = self.process.wait(self.vni, operation, &mut path).await?;
         let length = done.bytes.min(self.longest_small() + HEADER);
         let bytes = self.process.card().host_memory().peek(piece, length)?.into_buffer();

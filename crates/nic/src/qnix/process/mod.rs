@@ -291,6 +291,11 @@ impl Process {
         self.finish(vni, operation, completed, path).await
     }
 
+    /// The path to an operation's doorbell, where that has been rung.
+    pub(in crate::qnix) fn rung(&self, vni: u32, operation: Operation) -> Option<Path> {
+        self.done(vni, operation).map(|(_, path, _)| path)
+    }
+
     fn message(&self, operation: Operation) -> Option<MessageId> {
         self.operations.borrow().get(&operation.0).map(|local| local.message)
     }
