@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "process.c",
     "end.c",
     "clock.c",
@@ -14,6 +14,7 @@ const SOURCES: [&str; 18] = [
     "atomics.c",
     "completions.c",
     "counters.c",
+    "lacking.c",
     "memory.c",
     "messages.c",
     "offers.c",

@@ -33,18 +33,50 @@ static size_t entry_bytes(int format) {
     }
 }
 
-/* The completions of a domain come in one sequence. A queue that is read takes its own; programs have one. */
-static int fetch(struct queue *queue, uint32_t call, uint64_t ps) {
-    uint64_t args[] = {NICETY_MOST_COMPLETIONS, ps};
-    if (call == CALL_POLL && (nicety_is_idle() || nicety_look()))
+/* Room for as many completions more. 0, or an error. */
+static int reserve(struct queue *queue, unsigned more) {
+    if (queue->first == queue->count)
+        queue->first = queue->count = 0;
+    if (queue->room - queue->count >= more)
         return 0;
+    memmove(queue->kept, queue->kept + queue->first, (queue->count - queue->first) * sizeof *queue->kept);
+    queue->count -= queue->first;
+    queue->first = 0;
+    if (queue->room - queue->count >= more)
+        return 0;
+    unsigned room = 2 * (queue->count + more);
+    struct nicety_completion *kept = realloc(queue->kept, room * sizeof *kept);
+    if (!kept)
+        return -ENOMEM;
+    queue->kept = kept;
+    queue->room = room;
+    return 0;
+}
+
+/* The queue for a completion: that of the receiving or of the sending side of the only endpoint; NULL where that side has counters alone. */
+static struct queue *queue_of(const struct nicety_completion *done) {
+    return done->flags & (DONE_RECV | DONE_REMOTE) ? own_endpoint->receives : own_endpoint->sends;
+}
+
+/* All completions of the process come in one sequence, and are kept in the queues that they belong to. Those that have come, or an
+ * error. */
+static int fetch(uint32_t call, uint64_t ps) {
+    uint64_t args[] = {NICETY_MOST_COMPLETIONS, ps};
+    if (!own_endpoint || (call == CALL_POLL && (nicety_is_idle() || nicety_look())))
+        return 0;
+    struct queue *queues[] = {own_endpoint->sends, own_endpoint->receives};
+    for (int i = 0; i < 2; i++)
+        if (queues[i] && reserve(queues[i], NICETY_MOST_COMPLETIONS))
+            return -ENOMEM;
     int64_t result = nicety_call(call, 0, args, 2);
     if (result < 0)
         return (int)result;
-    queue->count = nicety_slot->completions;
-    queue->first = 0;
-    memcpy(queue->kept, nicety_slot->completion, queue->count * sizeof *queue->kept);
-    return 0;
+    for (unsigned i = 0; i < nicety_slot->completions; i++) {
+        struct queue *queue = queue_of(&nicety_slot->completion[i]);
+        if (queue)
+            queue->kept[queue->count++] = nicety_slot->completion[i];
+    }
+    return (int)nicety_slot->completions;
 }
 
 static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t *sources) {
@@ -72,10 +104,13 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
 static ssize_t queue_readfrom(struct fid_cq *cq, void *entries, size_t count, fi_addr_t *sources) {
     struct queue *queue = (struct queue *)cq;
     if (queue->first == queue->count) {
-        int error = fetch(queue, CALL_POLL, 0);
-        if (error)
-            return error;
+        int come = fetch(CALL_POLL, 0);
+        if (come < 0)
+            return come;
     }
+    /* With no room for any it is a look alone. */
+    if (!count)
+        return queue->first == queue->count ? -EAGAIN : 0;
     return take(queue, entries, count, sources);
 }
 
@@ -87,10 +122,13 @@ static ssize_t queue_sreadfrom(struct fid_cq *cq, void *entries, size_t count, f
                                int ms) {
     (void)cond;
     struct queue *queue = (struct queue *)cq;
-    if (queue->first == queue->count) {
-        int error = fetch(queue, CALL_WAIT, ms < 0 ? NICETY_ANY : (uint64_t)ms * 1000000000ull);
-        if (error)
-            return error;
+    uint64_t left = ms < 0 ? NICETY_ANY : (uint64_t)ms * 1000000000ull, since = nicety_now_ps();
+    /* What comes for the other queue ends a wait as well: this one waits on. */
+    for (int come = 1; come && queue->first == queue->count;) {
+        uint64_t spent = nicety_now_ps() - since;
+        come = fetch(CALL_WAIT, ms < 0 ? NICETY_ANY : left > spent ? left - spent : 0);
+        if (come < 0)
+            return come;
     }
     return take(queue, entries, count, sources);
 }
@@ -157,8 +195,21 @@ static struct fi_ops_cq queue_ops = {
     .strerror = queue_strerror,
 };
 
+static int close_queue(struct fid *fid) {
+    struct queue *queue = (struct queue *)fid;
+    if (own_endpoint && (own_endpoint->sends == queue || own_endpoint->receives == queue))
+        return -EBUSY;
+    free(queue->kept);
+    free(queue);
+    return 0;
+}
+
+static struct fi_ops queue_fid_ops = FID_OPS(close_queue, no_bind, no_control);
+
 int open_queue(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context) {
     (void)domain;
+    if (!is_wait_known("a completion queue", attr->wait_obj))
+        return -ENOSYS;
     struct queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return -ENOMEM;
@@ -167,7 +218,7 @@ int open_queue(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq
     if (!attr->size)
         attr->size = QUEUE;
     queue->format = attr->format;
-    queue->cq = (struct fid_cq){.fid = {FI_CLASS_CQ, context, &plain_ops}, .ops = &queue_ops};
+    queue->cq = (struct fid_cq){.fid = {FI_CLASS_CQ, context, &queue_fid_ops}, .ops = &queue_ops};
     *cq = &queue->cq;
     return 0;
 }

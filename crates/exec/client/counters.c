@@ -109,8 +109,10 @@ static struct fi_ops_cntr counter_ops = {
     .seterr = counter_seterr,
 };
 
-int open_counter(struct fid_domain *domain, void *attr, struct fid_cntr **cntr, void *context) {
-    (void)domain, (void)attr;
+int open_counter(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context) {
+    (void)domain;
+    if (attr && !is_wait_known("a counter", attr->wait_obj))
+        return -ENOSYS;
     struct counter *counter = calloc(1, sizeof *counter);
     if (!counter)
         return -ENOMEM;

@@ -72,7 +72,18 @@ enum {
 enum { FI_INT8, FI_DOUBLE = 9, FI_FLOAT_COMPLEX, FI_DOUBLE_COMPLEX };
 enum { FI_BXOR = 9, FI_ATOMIC_READ, FI_ATOMIC_WRITE, FI_CSWAP, FI_MSWAP = 18 };
 enum { FI_FORMAT_UNSPEC = 0 };
-enum { FI_OPT_MIN_MULTI_RECV = 0 };
+enum {
+    FI_OPT_MIN_MULTI_RECV = 0,
+    FI_OPT_MAX_MSG_SIZE = 12,
+    FI_OPT_MAX_TAGGED_SIZE,
+    FI_OPT_MAX_RMA_SIZE,
+    FI_OPT_MAX_ATOMIC_SIZE,
+    FI_OPT_INJECT_MSG_SIZE,
+    FI_OPT_INJECT_TAGGED_SIZE,
+    FI_OPT_INJECT_RMA_SIZE,
+    FI_OPT_INJECT_ATOMIC_SIZE,
+};
+enum { FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_SET, FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD, FI_WAIT_POLLFD };
 enum { FI_CQ_FORMAT_UNSPEC, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_MSG, FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_TAGGED };
 enum {
     FI_CLASS_FABRIC = 1,
@@ -85,7 +96,7 @@ enum {
     FI_CLASS_CNTR = 15,
 };
 enum { FI_GETOPSFLAG = 2, FI_SETOPSFLAG = 3, FI_ENABLE = 6 };
-enum { FI_EAVAIL = 259 };
+enum { FI_EAVAIL = 259, FI_ENOCQ = 263, FI_ENOAV = 267 };
 
 typedef uint64_t fi_addr_t;
 
@@ -321,6 +332,11 @@ struct fid_eq {
     struct fi_ops_eq *ops;
 };
 
+struct fi_cntr_attr {
+    int events, wait_obj;
+    void *wait_set;
+    uint64_t flags;
+};
 struct fid_cntr;
 struct fi_ops_cntr {
     size_t size;
@@ -344,7 +360,7 @@ struct fi_ops_domain {
     int (*cq_open)(struct fid_domain *, struct fi_cq_attr *, struct fid_cq **, void *context);
     int (*endpoint)(struct fid_domain *, struct fi_info *, struct fid_ep **, void *context);
     int (*scalable_ep)(struct fid_domain *, struct fi_info *, struct fid_ep **, void *context);
-    int (*cntr_open)(struct fid_domain *, void *attr, struct fid_cntr **, void *context);
+    int (*cntr_open)(struct fid_domain *, struct fi_cntr_attr *, struct fid_cntr **, void *context);
     int (*poll_open)(struct fid_domain *, void *, void **);
     int (*stx_ctx)(struct fid_domain *, struct fi_tx_attr *, void **, void *);
     int (*srx_ctx)(struct fid_domain *, struct fi_rx_attr *, struct fid_ep **, void *);
@@ -466,6 +482,11 @@ struct fi_ops_atomic {
     int (*readwritevalid)(struct fid_ep *, int type, int op, size_t *count);
     int (*compwritevalid)(struct fid_ep *, int type, int op, size_t *count);
 };
+/* None of which the provider has. */
+struct fi_ops_collective {
+    size_t size;
+    ssize_t (*operations[11])(void);
+};
 struct fid_ep {
     struct fid fid;
     struct fi_ops_ep *ops;
@@ -474,7 +495,7 @@ struct fid_ep {
     struct fi_ops_rma *rma;
     struct fi_ops_tagged *tagged;
     struct fi_ops_atomic *atomic;
-    void *collective;
+    struct fi_ops_collective *collective;
 };
 
 #endif

@@ -65,7 +65,8 @@ static ssize_t receive_message(struct endpoint *endpoint, const struct message *
         return -EOPNOTSUPP;
     if (message->count > 1)
         return -EINVAL;
-    if (message->peer != FI_ADDR_UNSPEC) {
+    /* Without FI_DIRECTED_RECV the source says nothing. */
+    if (endpoint->is_directed && message->peer != FI_ADDR_UNSPEC) {
         int error = rank_of(endpoint, message->peer, &rank);
         if (error)
             return error;
@@ -150,7 +151,7 @@ static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *parts, void *
     return receive_message(endpoint,
                            &(struct message){.parts = parts, .count = count, .peer = peer, .tag = tag, .ignore = ignore,
                                              .context = context,
-                                             .flags = receive_flags(endpoint, endpoint->receive_flags)},
+                                             .flags = receive_flags(endpoint, endpoint->receive_flags & ~FI_MULTI_RECV)},
                            CALL_RECV);
 }
 

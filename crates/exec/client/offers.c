@@ -3,8 +3,12 @@
 #include "provider.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 /* libfabric frees all of it, one by one. */
 struct offer {
@@ -14,13 +18,14 @@ struct offer {
     struct fi_ep_attr *ep;
     struct fi_domain_attr *domain;
     struct fi_fabric_attr *fabric;
-    uint64_t *address;
+    uint64_t *address, *peer;
+    int has_peer;
     char *domain_name, *fabric_name;
 };
 
 static void drop(struct offer *offer) {
     free(offer->info), free(offer->tx), free(offer->rx), free(offer->ep), free(offer->domain), free(offer->fabric);
-    free(offer->address), free(offer->domain_name), free(offer->fabric_name);
+    free(offer->address), free(offer->peer), free(offer->domain_name), free(offer->fabric_name);
 }
 
 /* What the card does: FI_RMA_EVENT only where it is asked for, since then each access has an event. */
@@ -57,23 +62,170 @@ static int does(uint32_t version, const struct fi_info *hints) {
     return needed == FI_MR_SCALABLE || !(needed & ~asked);
 }
 
+/* ---- what is refused ---- */
+
+/* What the last program's question asked for in vain. */
+static char refused[256];
+
+#define REFUSE(...) (snprintf(refused, sizeof refused, __VA_ARGS__), 0)
+
+/* A program whose questions were all in vain ends without a word of why. */
+__attribute__((destructor)) static void tell(void) {
+    if (*refused && nicety_slot && !nicety_attached())
+        fprintf(stderr, "nicety: rank %u: libfabric has offered the program nothing, since it asks for %s\n", nicety_rank(), refused);
+}
+
+static const char *name_of(uint64_t cap) {
+    static const struct {
+        uint64_t cap;
+        const char *name;
+    } names[] = {
+        {FI_RMA, "FI_RMA"},
+        {FI_ATOMIC, "FI_ATOMIC"},
+        {FI_READ, "FI_READ"},
+        {FI_WRITE, "FI_WRITE"},
+        {FI_REMOTE_READ, "FI_REMOTE_READ"},
+        {FI_REMOTE_WRITE, "FI_REMOTE_WRITE"},
+        {FI_RMA_EVENT, "FI_RMA_EVENT"},
+        {BIT(5), "FI_MULTICAST"},
+        {BIT(6), "FI_COLLECTIVE"},
+        {BIT(42), "FI_FIREWALL_ADDR"},
+        {BIT(43), "FI_PEER"},
+        {BIT(44), "FI_XPU"},
+        {BIT(45), "FI_TAGGED_DIRECTED_RECV"},
+        {BIT(46), "FI_TAGGED_MULTI_RECV"},
+        {BIT(47), "FI_HMEM"},
+        {BIT(48), "FI_EXACT_DIRECTED_RECV"},
+        {BIT(49), "FI_RMA_PMEM"},
+        {BIT(50), "FI_SOURCE_ERR"},
+        {BIT(53), "FI_SHARED_AV"},
+        {BIT(58), "FI_NAMED_RX_CTX"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].cap == cap)
+            return names[i].name;
+    return NULL;
+}
+
+static int refuse_caps(uint64_t lacking) {
+    uint64_t first = lacking & -lacking;
+    const char *name = name_of(first);
+    if (name)
+        return REFUSE("%s, which its card does not have", name);
+    return REFUSE("the capability %#llx, which its card does not have", (unsigned long long)first);
+}
+
+static int are_sides_met(const struct fi_info *hints) {
+    uint64_t orders = orders_of_card();
+    const struct fi_tx_attr *tx = hints->tx_attr;
+    const struct fi_rx_attr *rx = hints->rx_attr;
+    if (tx && tx->inject_size > INJECT_SIZE)
+        return REFUSE("an injection of %zu bytes; the most is %d", tx->inject_size, INJECT_SIZE);
+    if ((tx && tx->msg_order & ~orders) || (rx && rx->msg_order & ~orders))
+        return REFUSE("an order of messages (msg_order) that its card does not keep");
+    if ((tx && (tx->size > QUEUE || tx->iov_limit > MOST_PARTS || tx->rma_iov_limit > 1)) ||
+        (rx && (rx->size > QUEUE || rx->iov_limit > 1)))
+        return REFUSE("more operations (size) or parts of a buffer (iov_limit) than fi_getinfo offers without hints");
+    return 1;
+}
+
 static int is_met(uint32_t version, const struct fi_info *hints) {
-    uint64_t own = caps_of_card(), orders = orders_of_card();
+    uint64_t own = caps_of_card();
     if (nicety_shared->card & CARD_EVENTS)
         own |= FI_RMA_EVENT;
-    if (hints->caps & ~own || (hints->caps & (FI_RMA | FI_ATOMIC) && !does(version, hints)))
-        return 0;
+    if (hints->caps & ~own)
+        return refuse_caps(hints->caps & ~own);
+    if (hints->caps & (FI_RMA | FI_ATOMIC) && !does(version, hints))
+        return REFUSE("registered memory by another mr_mode than %#x, which its card needs", mr_mode(version, hints));
     if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC && hints->ep_attr->type != FI_EP_RDM)
-        return 0;
+        return REFUSE("an endpoint of another type than FI_EP_RDM");
+    if (hints->ep_attr && hints->ep_attr->max_msg_size > MOST_BYTES)
+        return REFUSE("messages of %zu bytes", hints->ep_attr->max_msg_size);
     if (hints->domain_attr && hints->domain_attr->cq_data_size > sizeof(uint32_t))
-        return 0;
-    if (hints->tx_attr && (hints->tx_attr->inject_size > INJECT_SIZE || hints->tx_attr->msg_order & ~orders))
-        return 0;
-    if (hints->rx_attr && hints->rx_attr->msg_order & ~orders)
+        return REFUSE("%zu bytes of completion data; the most is 4", hints->domain_attr->cq_data_size);
+    if (hints->addr_format != FI_FORMAT_UNSPEC)
+        return REFUSE("addresses of format %u; a process's address is its rank (FI_FORMAT_UNSPEC)", hints->addr_format);
+    if (!are_sides_met(hints))
         return 0;
     const struct fi_fabric_attr *fabric = hints->fabric_attr;
-    return !fabric || ((!fabric->name || !strcmp(fabric->name, NAME)) &&
-                       (!fabric->prov_name || !strcmp(fabric->prov_name, NAME)));
+    if (fabric && ((fabric->name && strcmp(fabric->name, NAME)) || (fabric->prov_name && strcmp(fabric->prov_name, NAME))))
+        return REFUSE("another provider or fabric than %s", NAME);
+    return 1;
+}
+
+/* ---- addresses ---- */
+
+/* How long a service is waited for that no process has named yet. */
+enum { LOOKS = 30000 };
+
+static struct nicety_slot *slot_of(uint32_t rank) {
+    return (struct nicety_slot *)((char *)nicety_shared + NICETY_PAGE + (size_t)NICETY_SLOT_BYTES * rank);
+}
+
+static int is_number(const char *text, uint64_t *number) {
+    char *end;
+    *number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end;
+}
+
+/* nicety:1, as fi_av_straddr(3) has it, or 1. */
+static int is_rank(const char *node, uint64_t *rank) {
+    static const char head[] = NAME ":";
+    int has_head = !strncmp(node, head, sizeof head - 1);
+    return is_number(has_head ? node + sizeof head - 1 : node, rank);
+}
+
+/* The only process that has named a service as its own. Whether there is one. */
+static int has_named(uint64_t port, uint64_t *rank) {
+    int found = 0;
+    for (uint32_t each = 0; each < nicety_shared->ranks; each++)
+        if (atomic_load(&slot_of(each)->service) == port) {
+            *rank = each;
+            found++;
+        }
+    return found == 1;
+}
+
+/* The rank at a name. That of a machine means the process that has named the service as its own, as a server does: all processes are on
+ * this machine for those who start them. Before they take part time is that machine's. */
+static int is_found(const char *node, const char *service, uint64_t *rank) {
+    static const struct timespec span = {.tv_nsec = 1000000};
+    uint64_t port;
+    if (is_rank(node, rank))
+        return *rank < nicety_shared->ranks ? 1 : REFUSE("the address of rank %s; there are %u ranks", node, nicety_shared->ranks);
+    if (!service || !is_number(service, &port) || !port || port > UINT16_MAX)
+        return REFUSE("the address of %s without a port; name a rank, such as %s:0", node, NAME);
+    int others_go_on = nicety_leave(), is_there = 0;
+    for (int looks = 0; looks < LOOKS && !(is_there = has_named(port, rank)) && !nicety_is_alone(); looks++)
+        syscall(SYS_nanosleep, &span, NULL);
+    if (others_go_on)
+        nicety_return();
+    return is_there ? 1 : REFUSE("the address of %s, port %s, which no one process has named as its own; name a rank, such as %s:0", node,
+                                 service, NAME);
+}
+
+/* Finds the address of the other process, if the program has named one, and notes the service that it has named as its own. */
+static int are_addresses_met(const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+                             struct offer *offer) {
+    uint64_t rank = UINT64_MAX;
+    if (flags & FI_SOURCE) {
+        if (node && is_rank(node, &rank) && rank != nicety_rank())
+            return REFUSE("the address of rank %s as its own", node);
+        uint64_t port;
+        if (service && is_number(service, &port) && port && port <= UINT16_MAX)
+            atomic_store(&nicety_slot->service, (uint32_t)port);
+        return 1;
+    }
+    if (node && !is_found(node, service, &rank))
+        return 0;
+    if (!node && hints && hints->dest_addr && hints->dest_addrlen >= sizeof rank) {
+        memcpy(&rank, hints->dest_addr, sizeof rank);
+        if (rank >= nicety_shared->ranks)
+            return REFUSE("an address that no process has");
+    }
+    *offer->peer = rank;
+    offer->has_peer = rank != UINT64_MAX;
+    return 1;
 }
 
 /* The capabilities of an endpoint: those that were asked for, with what each implies, or all that the program can use. */
@@ -152,7 +304,6 @@ static void fill_domain(struct offer *offer, uint32_t version, const struct fi_i
 
 int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
             struct fi_info **info) {
-    (void)node, (void)service, (void)flags;
     if (!nicety_slot || (hints && !is_met(version, hints)))
         return -ENODATA;
     struct offer offer = {
@@ -163,13 +314,18 @@ int getinfo(uint32_t version, const char *node, const char *service, uint64_t fl
         .domain = calloc(1, sizeof *offer.domain),
         .fabric = calloc(1, sizeof *offer.fabric),
         .address = calloc(1, sizeof *offer.address),
+        .peer = calloc(1, sizeof *offer.peer),
         .domain_name = strdup(NAME),
         .fabric_name = strdup(NAME),
     };
     if (!offer.info || !offer.tx || !offer.rx || !offer.ep || !offer.domain || !offer.fabric || !offer.address ||
-        !offer.domain_name || !offer.fabric_name) {
+        !offer.peer || !offer.domain_name || !offer.fabric_name) {
         drop(&offer);
         return -ENOMEM;
+    }
+    if (!are_addresses_met(node, service, flags, hints, &offer)) {
+        drop(&offer);
+        return -ENODATA;
     }
     uint64_t caps = caps_for(version, hints);
     fill_endpoint(&offer, caps, hints);
@@ -182,12 +338,16 @@ int getinfo(uint32_t version, const char *node, const char *service, uint64_t fl
         .addr_format = FI_FORMAT_UNSPEC,
         .src_addrlen = sizeof(uint64_t),
         .src_addr = offer.address,
+        .dest_addrlen = offer.has_peer ? sizeof(uint64_t) : 0,
+        .dest_addr = offer.has_peer ? offer.peer : NULL,
         .tx_attr = offer.tx,
         .rx_attr = offer.rx,
         .ep_attr = offer.ep,
         .domain_attr = offer.domain,
         .fabric_attr = offer.fabric,
     };
+    if (!offer.has_peer)
+        free(offer.peer);
     *info = offer.info;
     return 0;
 }

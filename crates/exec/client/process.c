@@ -203,7 +203,7 @@ static void ring(uint32_t turn) {
     ring_bell();
 }
 
-static int is_without_simulator(void) {
+int nicety_is_alone(void) {
     return is_gone(nicety_shared->simulator);
 }
 
@@ -221,7 +221,7 @@ static void wait_for_turn(void) {
     }
     while ((now = atomic_load_explicit(turn, memory_order_acquire)) != TURN_RUN)
         /* There may be no reply any more. */
-        if (futex_wait(turn, now) && is_without_simulator())
+        if (futex_wait(turn, now) && nicety_is_alone())
             _exit(1);
 }
 
@@ -424,7 +424,7 @@ void nicety_end_together(void) {
     static const struct timespec look = {.tv_nsec = 1000000};
     if (!nicety_attached() || !nicety_slot->ended)
         return;
-    while (!all_have_ended() && !is_without_simulator())
+    while (!all_have_ended() && !nicety_is_alone())
         /* Not the preloaded one. */
         syscall(SYS_nanosleep, &look, NULL);
 }

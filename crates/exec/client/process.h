@@ -31,6 +31,9 @@ int nicety_starts(void);
 /* Notes how the process ends, unless that is known or it has closed the network. */
 void nicety_note_end(uint32_t how, int code);
 
+/* Whether the simulator has gone. */
+int nicety_is_alone(void);
+
 /* Waits until all ranks have closed the network, if this one has. A launcher ends the others when one ends with a status that is not 0,
  * and they would seem to have died. */
 void nicety_end_together(void);

@@ -175,6 +175,7 @@ struct nicety_slot {
     _Atomic uint32_t loaded; /* the first process of the rank with the library, whether it takes part or not; 0 if none */
     _Atomic uint32_t watched; /* that one, once the simulator looks after it */
     char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed, and of its launcher's file; the first byte is last */
+    _Atomic uint32_t service; /* the port that the process has named as its own; 0 if none */
 };
 
 _Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");

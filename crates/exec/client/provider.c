@@ -7,40 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is not there ---- */
-
-int no_bind(struct fid *fid, struct fid *other, uint64_t flags) {
-    (void)fid, (void)other, (void)flags;
-    return -ENOSYS;
-}
-
-int no_control(struct fid *fid, int command, void *value) {
-    (void)fid, (void)command, (void)value;
-    return -ENOSYS;
-}
-
-int no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context) {
-    (void)fid, (void)name, (void)flags, (void)ops, (void)context;
-    return -ENOSYS;
-}
-
-int no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context) {
-    (void)fid, (void)name, (void)flags, (void)ops, (void)context;
-    return -ENOSYS;
-}
-
-int no_tostr(const struct fid *fid, char *text, size_t bytes) {
-    (void)fid, (void)text, (void)bytes;
-    return -ENOSYS;
-}
-
 static int free_fid(struct fid *fid) {
     free(fid);
     return 0;
 }
 
-
 struct fi_ops plain_ops = FID_OPS(free_fid, no_bind, no_control);
+
+int is_wait_known(const char *what, int object) {
+    static const char *const names[] = {
+        [FI_WAIT_SET] = "FI_WAIT_SET",
+        [FI_WAIT_FD] = "FI_WAIT_FD",
+        [FI_WAIT_MUTEX_COND] = "FI_WAIT_MUTEX_COND",
+        [FI_WAIT_POLLFD] = "FI_WAIT_POLLFD",
+    };
+    if (object == FI_WAIT_NONE || object == FI_WAIT_UNSPEC || object == FI_WAIT_YIELD)
+        return 1;
+    int is_named = object > 0 && object < (int)(sizeof names / sizeof *names) && names[object];
+    fprintf(stderr, "nicety: rank %u: %s has no wait object %s, since what comes is no event of this system; use FI_WAIT_UNSPEC\n",
+            nicety_rank(), what, is_named ? names[object] : "of that number");
+    return 0;
+}
 
 /* ---- endpoints ---- */
 
@@ -52,21 +39,48 @@ static ssize_t endpoint_cancel(struct fid *fid, void *context) {
     return nicety_post(CALL_CANCEL, 0, args, 1, 0);
 }
 
+/* The most bytes of an option that limits them; 0 for another option. */
+static size_t most_of(int name) {
+    switch (name) {
+    case FI_OPT_MAX_MSG_SIZE:
+    case FI_OPT_MAX_TAGGED_SIZE:
+        return MOST_BYTES;
+    case FI_OPT_MAX_RMA_SIZE:
+        return nicety_shared->card & CARD_RMA ? MOST_BYTES : 0;
+    case FI_OPT_MAX_ATOMIC_SIZE:
+        return nicety_shared->atomic_bytes;
+    case FI_OPT_INJECT_MSG_SIZE:
+    case FI_OPT_INJECT_TAGGED_SIZE:
+        return INJECT_SIZE;
+    case FI_OPT_INJECT_RMA_SIZE:
+        return nicety_shared->card & CARD_RMA ? INJECT_SIZE : 0;
+    case FI_OPT_INJECT_ATOMIC_SIZE:
+        return nicety_shared->card & CARD_ATOMIC ? INJECT_SIZE : 0;
+    default:
+        return 0;
+    }
+}
+
 static int endpoint_getopt(struct fid *fid, int level, int name, void *value, size_t *bytes) {
     struct endpoint *endpoint = (struct endpoint *)fid;
-    if (level || name != FI_OPT_MIN_MULTI_RECV || *bytes < sizeof(size_t))
+    size_t found = name == FI_OPT_MIN_MULTI_RECV ? endpoint->min_multi_recv : most_of(name);
+    if (level || !found || *bytes < sizeof found)
         return -ENOPROTOOPT;
-    *(size_t *)value = endpoint->min_multi_recv;
-    *bytes = sizeof(size_t);
+    memcpy(value, &found, sizeof found);
+    *bytes = sizeof found;
     return 0;
 }
 
+/* A limit may be lowered, which changes nothing: the program keeps it. */
 static int endpoint_setopt(struct fid *fid, int level, int name, const void *value, size_t bytes) {
     struct endpoint *endpoint = (struct endpoint *)fid;
-    if (level || name != FI_OPT_MIN_MULTI_RECV || bytes < sizeof(size_t))
+    size_t most = most_of(name), wanted;
+    if (level || bytes < sizeof wanted || (name != FI_OPT_MIN_MULTI_RECV && !most))
         return -ENOPROTOOPT;
-    endpoint->min_multi_recv = *(const size_t *)value;
-    return 0;
+    memcpy(&wanted, value, sizeof wanted);
+    if (name == FI_OPT_MIN_MULTI_RECV)
+        endpoint->min_multi_recv = wanted;
+    return name == FI_OPT_MIN_MULTI_RECV || wanted <= most ? 0 : -EINVAL;
 }
 
 static ssize_t endpoint_room(struct fid_ep *ep) {
@@ -79,6 +93,8 @@ static struct fi_ops_ep endpoint_ops = {
     .cancel = endpoint_cancel,
     .getopt = endpoint_getopt,
     .setopt = endpoint_setopt,
+    .tx_ctx = no_tx_context,
+    .rx_ctx = no_rx_context,
     .rx_size_left = endpoint_room,
     .tx_size_left = endpoint_room,
 };
@@ -92,7 +108,18 @@ static int endpoint_getname(struct fid *fid, void *address, size_t *bytes) {
     return room < sizeof rank ? -257 /* FI_ETOOSMALL */ : 0;
 }
 
-static struct fi_ops_cm name_ops = {.size = sizeof(struct fi_ops_cm), .getname = endpoint_getname};
+static struct fi_ops_cm name_ops = {
+    .size = sizeof(struct fi_ops_cm),
+    .setname = no_setname,
+    .getname = endpoint_getname,
+    .getpeer = no_getpeer,
+    .connect = no_connect,
+    .listen = no_listen,
+    .accept = no_accept,
+    .reject = no_reject,
+    .shutdown = no_shutdown,
+    .join = no_join,
+};
 
 static int endpoint_bind(struct fid *fid, struct fid *other, uint64_t flags) {
     struct endpoint *endpoint = (struct endpoint *)fid;
@@ -109,23 +136,35 @@ static int endpoint_bind(struct fid *fid, struct fid *other, uint64_t flags) {
             endpoint->receives = (struct queue *)other;
             endpoint->selective_receives = (flags & FI_SELECTIVE_COMPLETION) != 0;
         }
-        return endpoint->sends && endpoint->receives && endpoint->sends != endpoint->receives ? -ENOSYS : 0;
+        return 0;
     case FI_CLASS_EQ:
         return 0;
     case FI_CLASS_CNTR:
+        endpoint->counted |= flags;
         return bind_counter(endpoint, other, flags);
     default:
         return -ENOSYS;
     }
 }
 
+static int is_told_of(const struct queue *queue, uint64_t counted) {
+    return queue || counted;
+}
+
 static int endpoint_control(struct fid *fid, int command, void *value) {
     struct endpoint *endpoint = (struct endpoint *)fid;
     switch (command) {
     case FI_ENABLE:
-        if (!endpoint->table || !endpoint->sends || !endpoint->receives)
-            return -EINVAL;
+        if (!endpoint->table)
+            return -FI_ENOAV;
+        /* Of each side something has to tell. */
+        if (!is_told_of(endpoint->sends, endpoint->counted & (FI_SEND | FI_READ | FI_WRITE)) ||
+            !is_told_of(endpoint->receives, endpoint->counted & (FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)))
+            return -FI_ENOCQ;
         endpoint->enabled = 1;
+        /* Nobody takes completions of a side that has no queue. */
+        endpoint->selective_sends |= !endpoint->sends;
+        endpoint->selective_receives |= !endpoint->receives;
         return register_early();
     case FI_GETOPSFLAG:
         *(uint64_t *)value = endpoint->send_flags;
@@ -168,6 +207,7 @@ static int open_endpoint(struct fid_domain *domain, struct fi_info *info, struct
     opened = 1;
     own_endpoint = endpoint;
     endpoint->has_events = (info->caps & FI_RMA_EVENT) != 0;
+    endpoint->is_directed = (info->caps & FI_DIRECTED_RECV) != 0;
     endpoint->send_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
     endpoint->receive_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
     endpoint->min_multi_recv = 1;
@@ -179,6 +219,7 @@ static int open_endpoint(struct fid_domain *domain, struct fi_info *info, struct
         .rma = &rma_ops,
         .tagged = &tagged_ops,
         .atomic = &atomic_ops,
+        .collective = &collective_ops,
     };
     *ep = &endpoint->ep;
     return 0;
@@ -201,11 +242,20 @@ static ssize_t events_sread(struct fid_eq *eq, uint32_t *event, void *into, size
     return events_read(eq, event, into, bytes, flags);
 }
 
+static const char *events_strerror(struct fid_eq *eq, int error, const void *data, char *text, size_t bytes) {
+    (void)eq, (void)data;
+    if (text && bytes)
+        snprintf(text, bytes, "%s", strerror(error));
+    return strerror(error);
+}
+
 static struct fi_ops_eq events_ops = {
     .size = sizeof(struct fi_ops_eq),
     .read = events_read,
     .readerr = events_readerr,
+    .write = no_event,
     .sread = events_sread,
+    .strerror = events_strerror,
 };
 
 static int open_events(struct fid_fabric *fabric, void *attr, struct fid_eq **eq, void *context) {
@@ -218,11 +268,6 @@ static int open_events(struct fid_fabric *fabric, void *attr, struct fid_eq **eq
 }
 
 /* ---- domain and fabric ---- */
-
-static int no_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context) {
-    (void)domain, (void)info, (void)ep, (void)context;
-    return -ENOSYS;
-}
 
 static int open_endpoint2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, uint64_t flags,
                           void *context) {
@@ -237,7 +282,11 @@ static struct fi_ops_domain domain_ops = {
     .endpoint = open_endpoint,
     .scalable_ep = no_endpoint,
     .cntr_open = open_counter,
+    .poll_open = no_poll,
+    .stx_ctx = no_shared_sends,
+    .srx_ctx = no_shared_receives,
     .query_atomic = query_atomic,
+    .query_collective = no_query_collective,
     .endpoint2 = open_endpoint2,
 };
 
@@ -257,14 +306,11 @@ static int open_domain2(struct fid_fabric *fabric, struct fi_info *info, struct 
     return open_domain(fabric, info, domain, context);
 }
 
-static int no_trywait(struct fid_fabric *fabric, struct fid **fids, int count) {
-    (void)fabric, (void)fids, (void)count;
-    return -ENOSYS;
-}
-
 static struct fi_ops_fabric fabric_ops = {
     .size = sizeof(struct fi_ops_fabric),
     .domain = open_domain,
+    .passive_ep = no_passive,
+    .wait_open = no_wait,
     .eq_open = open_events,
     .trywait = no_trywait,
     .domain2 = open_domain2,

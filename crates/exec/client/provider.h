@@ -7,7 +7,8 @@
  * - messages.c: tagged and untagged messages;
  * - rma.c, atomics.c: accesses to registered memory;
  * - offers.c: what libfabric is told of it;
- * - provider.c: endpoints, domain and fabric.
+ * - provider.c: endpoints, domain and fabric;
+ * - lacking.c: what the provider does not have.
  *
  * What is set up is of this process alone; messages and completions are calls of the simulator (process.h). */
 
@@ -42,9 +43,9 @@ struct table {
 struct queue {
     struct fid_cq cq;
     int format;
-    /* Completions that the simulator has given, and the program has not read. */
-    struct nicety_completion kept[NICETY_MOST_COMPLETIONS];
-    unsigned first, count;
+    /* Completions that the simulator has given, from first to count; the program has not read them. */
+    struct nicety_completion *kept;
+    unsigned room, first, count;
 };
 
 struct endpoint {
@@ -52,8 +53,12 @@ struct endpoint {
     struct table *table;
     struct queue *sends, *receives;
     int selective_sends, selective_receives, enabled;
+    /* What its counters count, as flags of their binding. */
+    uint64_t counted;
     /* Whether it counts what others do to its memory. */
     int has_events;
+    /* Whether receives name the sources that they take messages of. */
+    int is_directed;
     uint64_t send_flags, receive_flags;
     size_t min_multi_recv;
 };
@@ -69,11 +74,39 @@ extern struct fi_ops_atomic atomic_ops;
 extern struct fi_ops_tagged tagged_ops;
 extern struct fi_ops_msg plain_message_ops;
 
+/* Of lacking.c. */
 int no_bind(struct fid *fid, struct fid *other, uint64_t flags);
 int no_control(struct fid *fid, int command, void *value);
 int no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
 int no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
 int no_tostr(const struct fid *fid, char *text, size_t bytes);
+int no_tx_context(struct fid_ep *ep, int number, struct fi_tx_attr *attr, struct fid_ep **made, void *context);
+int no_rx_context(struct fid_ep *ep, int number, struct fi_rx_attr *attr, struct fid_ep **made, void *context);
+int no_setname(struct fid *fid, void *address, size_t bytes);
+int no_getpeer(struct fid_ep *ep, void *address, size_t *bytes);
+int no_connect(struct fid_ep *ep, const void *address, const void *value, size_t bytes);
+int no_listen(void *passive);
+int no_accept(struct fid_ep *ep, const void *value, size_t bytes);
+int no_reject(void *passive, struct fid *handle, const void *value, size_t bytes);
+int no_shutdown(struct fid_ep *ep, uint64_t flags);
+int no_join(struct fid_ep *ep, const void *address, uint64_t flags, void **made, void *context);
+int no_insertsvc(struct fid_av *av, const char *node, const char *service, fi_addr_t *number, uint64_t flags, void *context);
+int no_insertsym(struct fid_av *av, const char *node, size_t nodes, const char *service, size_t services, fi_addr_t *numbers,
+                 uint64_t flags, void *context);
+int no_av_set(struct fid_av *av, void *attr, void **made, void *context);
+int no_insert_auth_key(struct fid_av *av, const void *key, size_t bytes, fi_addr_t *number, uint64_t flags);
+int no_lookup_auth_key(struct fid_av *av, fi_addr_t number, void *key, size_t *bytes);
+int no_set_user_id(struct fid_av *av, fi_addr_t number, fi_addr_t id, uint64_t flags);
+int no_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
+int no_poll(struct fid_domain *domain, void *attr, void **made);
+int no_shared_sends(struct fid_domain *domain, struct fi_tx_attr *attr, void **made, void *context);
+int no_shared_receives(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **made, void *context);
+int no_query_collective(struct fid_domain *domain, int collective, void *attr, uint64_t flags);
+int no_passive(struct fid_fabric *fabric, struct fi_info *info, void **made, void *context);
+int no_wait(struct fid_fabric *fabric, void *attr, void **made);
+int no_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
+ssize_t no_event(struct fid_eq *eq, uint32_t event, const void *bytes, size_t length, uint64_t flags);
+extern struct fi_ops_collective collective_ops;
 
 #define FID_OPS(close_, bind_, control_)                                                                               \
     {                                                                                                                  \
@@ -89,7 +122,7 @@ int no_tostr(const struct fid *fid, char *text, size_t bytes);
 int open_table(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av, void *context);
 int open_queue(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 
-int open_counter(struct fid_domain *domain, void *attr, struct fid_cntr **cntr, void *context);
+int open_counter(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context);
 int query_atomic(struct fid_domain *domain, int type, int op, struct fi_atomic_attr *attr, uint64_t flags);
 
 /* Has a counter count what these flags name. 0, or an error. */
@@ -110,6 +143,9 @@ int check_access(const struct endpoint *endpoint, fi_addr_t peer, uint64_t key, 
 /* Tells what there is (fi_getinfo(3)). */
 int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
             struct fi_info **info);
+
+/* Whether there is such a wait object; says so where there is none. */
+int is_wait_known(const char *what, int object);
 
 /* The rank behind an address: 0, or -EINVAL. */
 int rank_of(const struct endpoint *endpoint, fi_addr_t address, uint64_t *rank);

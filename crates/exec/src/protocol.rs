@@ -167,6 +167,8 @@ pub(crate) struct Slot {
     pub(crate) loaded: AtomicU32,
     pub(crate) watched: AtomicU32,
     pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
+    /// Of processes for each other.
+    _service: AtomicU32,
 }
 
 /// How a process has ended, as far as it says so itself.
@@ -189,7 +191,7 @@ pub(crate) struct Send {
 }
 
 /// A receive that a process posts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Receive {
     pub(crate) address: u64,
     pub(crate) bytes: u64,

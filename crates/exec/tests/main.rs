@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod channels;
+mod queues;
 mod rma;
 
 use nicety::{Environment, Error};

@@ -87,7 +87,7 @@ static void barrier(void) {
 static void open_all(uint64_t more) {
     struct fi_provider *own = provider();
     struct fi_domain_attr modes = {.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT};
-    struct fi_info hints = {.caps = FI_TAGGED | FI_RMA | more, .domain_attr = &modes}, *info;
+    struct fi_info hints = {.caps = FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | more, .domain_attr = &modes}, *info;
     CHECK(own->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &hints, &info) == 0);
     is_portals = !info->domain_attr->mr_mode;
     struct fid_fabric *fabric;

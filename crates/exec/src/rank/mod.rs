@@ -1,6 +1,7 @@
 //! A process as the program of a host: its calls, carried out by the host's card.
 
 mod receives;
+mod untagged;
 
 use crate::channels::Goroutines;
 use crate::completions::Completions;
@@ -20,6 +21,7 @@ use receives::whose;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use untagged::Untagged;
 
 /// Bits of a message's tag beside those of its program and its processes. The first bytes are for the receiver's completion.
 pub(crate) const HAS_DATA: u64 = 1 << TAG_BITS;
@@ -56,6 +58,7 @@ pub(crate) struct Program {
     sending: RefCell<BTreeMap<u64, Send>>,
     /// Receives that wait, by number.
     posted: RefCell<BTreeMap<u64, Posted>>,
+    untagged: Untagged,
     numbers: Cell<u64>,
     counts: RefCell<Counts>,
     portals: Interface,
@@ -131,6 +134,7 @@ impl Program {
             claimed: RefCell::default(),
             sending: RefCell::default(),
             posted: RefCell::default(),
+            untagged: Untagged::default(),
             numbers: Cell::new(0),
             counts: RefCell::default(),
             rma: Rma::new(host, &ended, portals.notes()),
@@ -381,13 +385,14 @@ impl Program {
             1 => text += "an access to registered memory, and ",
             several => text += &format!("{several} accesses to registered memory, and "),
         }
-        match posted.len() {
+        let (untagged, first_untagged) = self.untagged.waiting();
+        match posted.len() + untagged {
             0 => text += "no receive",
             1 => text += "a receive of ",
             several => text += &format!("{several} receives, first of "),
         }
-        if let Some(Posted { receive, .. }) = posted.values().next() {
-            text += &format!("{} bytes from {}", receive.bytes, whose(receive));
+        if let Some(receive) = posted.values().next().map(|posted| posted.receive).or(first_untagged) {
+            text += &format!("{} bytes from {}", receive.bytes, whose(&receive));
         }
         let sending = self.sending.borrow();
         if let Some(send) = sending.values().next() {

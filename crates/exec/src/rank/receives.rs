@@ -5,25 +5,10 @@ use crate::memory;
 use crate::pages::rank_or_any;
 use crate::protocol::{ANY, Completion, Kind, Receive, done, flag};
 use nicety::{Buffer, Error, Host, PendingRecv, Received, Tags};
-use std::cell::Cell;
 use std::rc::Rc;
 
 /// FI_ETRUNC of libfabric.
 const TRUNCATED: i32 = 265;
-/// Receives that wait for the messages of one buffer for many.
-const AT_ONCE: usize = 4;
-/// The longest message of such a buffer.
-const LONGEST_OF_MANY: u64 = 64 << 10;
-
-/// A buffer of a process for many messages.
-struct Many {
-    receive: Receive,
-    /// Its operation of the schedule.
-    op: Option<u32>,
-    used: Cell<u64>,
-    waiting: Cell<usize>,
-}
-
 impl Program {
     /// The host and the tags of the messages that a receive takes.
     fn wanted(&self, receive: &Receive) -> (Option<u32>, Tags) {
@@ -44,7 +29,7 @@ impl Program {
     }
 
     /// Posts a receive of so many bytes, on the host.
-    async fn post(&self, host: &Host, receive: &Receive, room: u64) -> Result<(Buffer, PendingRecv), Error> {
+    pub(super) async fn post(&self, host: &Host, receive: &Receive, room: u64) -> Result<(Buffer, PendingRecv), Error> {
         let buffer = self.buffer(room + DATA_BYTES)?;
         let part = buffer.slice(0, room + DATA_BYTES)?;
         let (from, tags) = self.wanted(receive);
@@ -53,7 +38,7 @@ impl Program {
     }
 
     /// Brings what came into the process: its completion.
-    fn bring(
+    pub(super) fn bring(
         &self,
         received: Received,
         buffer: &Buffer,
@@ -90,9 +75,9 @@ impl Program {
     }
 
     pub(super) async fn post_receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
-        match receive.flags & flag::MULTI {
-            0 => self.receive(receive).await,
-            _ => Ok(self.receive_many(receive)),
+        match self.untagged.has(&receive) {
+            false => self.receive(receive).await,
+            true => self.receive_untagged(receive).await,
         }
     }
 
@@ -118,7 +103,7 @@ impl Program {
     }
 
     /// Waits for the message of a receive, which is this operation of the schedule.
-    async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
+    pub(super) async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
         let received = self.of_rank(host.arrived(pending).await?);
         if let Some(op) = op {
             self.ended
@@ -207,59 +192,16 @@ impl Program {
         Ok(0)
     }
 
-    /// A buffer for many messages: receives of its own, one behind the other, whose messages are brought into it.
-    fn receive_many(self: &Rc<Self>, receive: Receive) -> i64 {
-        let op = self.ended.logged(|log| log.posts_many(self.rank));
-        let many = Rc::new(Many { receive, op, used: Cell::new(0), waiting: Cell::new(0) });
-        for _ in 0..AT_ONCE {
-            many.waiting.set(many.waiting.get() + 1);
-            let (own, many) = (self.clone(), many.clone());
-            self.start(|host| async move { own.take_many(&host, &many).await });
-        }
-        0
-    }
-
-    async fn take_many(&self, host: &Host, many: &Many) -> Result<(), Error> {
-        let Many { receive, op: posted, used, waiting } = many;
-        let longest = LONGEST_OF_MANY.min(receive.bytes / AT_ONCE as u64);
-        loop {
-            let (buffer, pending) = self.post(host, receive, longest).await?;
-            let op = posted.and_then(|many| self.ended.logged(|log| log.posts_behind(self.rank, many)));
-            let received = self.arrived(host, pending, op).await?;
-            let left = receive.bytes - used.get();
-            let mut completion =
-                self.bring(received, &buffer, receive, (receive.address + used.get(), left))?;
-            self.give_back(buffer);
-            if completion.cut > 0 {
-                return Err(Error::Program(format!(
-                    "a message of {} bytes does not fit what is left of a buffer for many, {left} bytes",
-                    completion.bytes + completion.cut
-                )));
-            }
-            used.set(used.get() + completion.bytes);
-            // What is left is for all receives that wait; the last of them gives the buffer back to the program.
-            let left = receive.bytes - used.get();
-            let is_full = left < waiting.get() as u64 * longest || left < receive.least;
-            if is_full {
-                waiting.set(waiting.get() - 1);
-                if waiting.get() == 0 {
-                    completion.flags |= done::USED_UP;
-                }
-            }
-            self.ended.complete(completion, op);
-            if is_full {
-                return Ok(());
-            }
-        }
-    }
-
     /// Gives up a receive for which nothing has come; what has come is received.
     pub(super) async fn cancel(&self, context: u64) -> Result<i64, Error> {
         let find = |(number, own): (&u64, &Posted)| {
             (own.receive.context == context).then(|| (*number, own.pending.clone()))
         };
         let found = self.posted.borrow().iter().find_map(find);
-        let Some((number, pending)) = found else { return Ok(0) };
+        let Some((number, pending)) = found else {
+            self.cancel_untagged(context);
+            return Ok(0);
+        };
         if self.host.cancel(pending).await?.is_some() {
             return Ok(0);
         }

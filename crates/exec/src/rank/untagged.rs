@@ -1,0 +1,201 @@
+//! Untagged receives of a process that has posted a buffer for many messages (FI_MULTI_RECV): the library matches them.
+//!
+//! Cards put a message into a buffer of its own. So a few receives of the host wait, each with room for the longest message that a receive
+//! of the process takes. A message goes into the first of the process's receives that takes it, in their order. A buffer for many is used
+//! until less is left of it than the program has said (FI_OPT_MIN_MULTI_RECV), and then given back to the program.
+
+use super::Program;
+use crate::pages::rank_or_any;
+use crate::protocol::{ANY, Completion, Receive, done, flag};
+use nicety::{Buffer, Error, Host, PendingRecv, Received};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Receives of the host that wait, and messages that no receive of the process has taken.
+const AT_ONCE: usize = 4;
+
+/// A receive of the process.
+struct Waiting {
+    receive: Receive,
+    /// Its operation of the schedule.
+    op: Option<u32>,
+    /// Bytes that messages have used.
+    used: u64,
+}
+
+impl Waiting {
+    fn is_for_many(&self) -> bool {
+        self.receive.flags & flag::MULTI != 0
+    }
+
+    fn takes(&self, received: &Received) -> bool {
+        rank_or_any(self.receive.from).is_none_or(|from| from == received.source)
+    }
+}
+
+/// The untagged receives of a process, since its first buffer for many messages.
+#[derive(Default)]
+pub(super) struct Untagged {
+    is_used: Cell<bool>,
+    waiting: RefCell<VecDeque<Waiting>>,
+    /// Messages that no receive has taken yet.
+    early: RefCell<VecDeque<(Received, Buffer)>>,
+    /// Receives of the host, by number.
+    posted: RefCell<BTreeMap<u64, (PendingRecv, Buffer)>>,
+    /// Those that are posted or about to be.
+    count: Cell<usize>,
+    /// Bytes of each.
+    room: Cell<u64>,
+}
+
+impl Untagged {
+    /// Whether this receive is one of them.
+    pub(super) fn has(&self, receive: &Receive) -> bool {
+        receive.flags & flag::MULTI != 0 || (self.is_used.get() && receive.flags & flag::UNTAGGED != 0)
+    }
+
+    /// The receives that wait: how many, and the first.
+    pub(super) fn waiting(&self) -> (usize, Option<Receive>) {
+        let waiting = self.waiting.borrow();
+        (waiting.len(), waiting.front().map(|first| first.receive))
+    }
+
+    /// Takes back a receive of this context.
+    fn take_back(&self, context: u64) -> Option<Receive> {
+        let mut waiting = self.waiting.borrow_mut();
+        let at = waiting.iter().position(|own| own.receive.context == context)?;
+        waiting.remove(at).map(|own| own.receive)
+    }
+}
+
+impl Program {
+    /// Posts a receive that the library matches.
+    pub(super) async fn receive_untagged(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
+        let own = &self.untagged;
+        own.is_used.set(true);
+        let is_for_many = receive.flags & flag::MULTI != 0;
+        let op = self.ended.logged(|log| if is_for_many { log.posts_many(self.rank) } else { log.posts(self.rank) });
+        own.waiting.borrow_mut().push_back(Waiting { receive, op, used: 0 });
+        self.match_early()?;
+        if receive.bytes > own.room.get() {
+            own.room.set(receive.bytes);
+            self.withdraw().await?;
+        }
+        self.refill();
+        Ok(0)
+    }
+
+    /// Gives up the receives of the host, which have too little room, but for those whose messages have come.
+    async fn withdraw(&self) -> Result<(), Error> {
+        let own = &self.untagged;
+        let numbers: Vec<u64> = own.posted.borrow().keys().copied().collect();
+        for number in numbers {
+            let Some(pending) = own.posted.borrow().get(&number).map(|(pending, _)| pending.clone()) else { continue };
+            if self.host.cancel(pending).await?.is_some() {
+                continue;
+            }
+            if let Some((_, buffer)) = own.posted.borrow_mut().remove(&number) {
+                own.count.set(own.count.get() - 1);
+                self.give_back(buffer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has as many receives of the host as may wait.
+    fn refill(self: &Rc<Self>) {
+        let own = &self.untagged;
+        while own.count.get() + own.early.borrow().len() < AT_ONCE {
+            own.count.set(own.count.get() + 1);
+            let program = self.clone();
+            self.start(|host| async move { program.take_untagged(&host).await });
+        }
+    }
+
+    /// Takes one message after another, as long as there may be more that no receive of the process has taken.
+    async fn take_untagged(self: &Rc<Self>, host: &Host) -> Result<(), Error> {
+        let own = &self.untagged;
+        loop {
+            let any = Receive { from: ANY, flags: flag::UNTAGGED, ..Receive::default() };
+            let room = own.room.get();
+            let (buffer, pending) = self.post(host, &any, room).await?;
+            // More room may be wanted since.
+            if room < own.room.get() && host.cancel(pending.clone()).await?.is_none() {
+                self.give_back(buffer);
+                continue;
+            }
+            let number = self.numbers.replace(self.numbers.get() + 1);
+            own.posted.borrow_mut().insert(number, (pending.clone(), buffer.clone()));
+            let received = self.arrived(host, pending, None).await?;
+            own.posted.borrow_mut().remove(&number);
+            own.early.borrow_mut().push_back((received, buffer));
+            self.match_early()?;
+            if own.count.get() + own.early.borrow().len() > AT_ONCE {
+                own.count.set(own.count.get() - 1);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Brings messages that have come to the receives that take them.
+    fn match_early(&self) -> Result<(), Error> {
+        let own = &self.untagged;
+        let mut at = 0;
+        loop {
+            let Some((received, buffer)) = own.early.borrow().get(at).cloned() else { return Ok(()) };
+            let taker = own.waiting.borrow().iter().position(|waiting| waiting.takes(&received));
+            match taker {
+                Some(taker) => {
+                    own.early.borrow_mut().remove(at);
+                    self.bring_untagged(taker, received, buffer)?;
+                }
+                None => at += 1,
+            }
+        }
+    }
+
+    /// Brings a message to a receive.
+    fn bring_untagged(&self, taker: usize, received: Received, buffer: Buffer) -> Result<(), Error> {
+        let mut waiting = self.untagged.waiting.borrow_mut();
+        let own = &mut waiting[taker];
+        let Receive { address, bytes, least, flags, .. } = own.receive;
+        let op = match own.op {
+            Some(many) if own.is_for_many() => self.ended.logged(|log| log.posts_behind(self.rank, many)),
+            op => op,
+        };
+        if let Some(op) = op {
+            self.ended.logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
+        }
+        let place = (address + own.used, bytes - own.used);
+        let mut completion = self.bring(received, &buffer, &own.receive, place)?;
+        self.give_back(buffer);
+        own.used += completion.bytes;
+        // A message that does not fit takes what is left.
+        let is_used_up = completion.error != 0 || bytes - own.used < least.max(1);
+        completion.flags |= if own.is_for_many() && is_used_up { done::USED_UP } else { 0 };
+        if is_used_up || !own.is_for_many() {
+            waiting.remove(taker);
+        }
+        // Of the end of a buffer the program is told in any case.
+        if flags & flag::COMPLETION != 0 || completion.error != 0 || completion.flags & done::USED_UP != 0 {
+            self.ended.complete(completion, op);
+        }
+        Ok(())
+    }
+
+    /// Gives up a receive of this context that the library matches. Whether there was one.
+    pub(super) fn cancel_untagged(&self, context: u64) -> bool {
+        let Some(receive) = self.untagged.take_back(context) else { return false };
+        let used_up = if receive.flags & flag::MULTI != 0 { done::USED_UP } else { 0 };
+        let given_up = Completion {
+            context,
+            flags: done::RECV | done::UNTAGGED | used_up,
+            error: libc::ECANCELED,
+            source: ANY,
+            ..Completion::default()
+        };
+        self.ended.complete(given_up, None);
+        true
+    }
+}
