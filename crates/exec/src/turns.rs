@@ -38,6 +38,8 @@ enum State {
     Outside,
     /// It would communicate before others have started.
     Held,
+    /// It looks at an empty queue before others have started.
+    LooksEarly,
     /// It polls an empty queue.
     Polls,
     /// It has ended.
@@ -85,6 +87,8 @@ pub(crate) struct Turns {
     patience: u64,
     /// Whether all have taken part.
     is_complete: Cell<bool>,
+    /// Since when others are waited for that have not.
+    started: Cell<Option<Instant>>,
     /// The first process that has died, if one was found dead.
     pub(crate) died: Cell<Option<u32>>,
     interrupt: Option<Arc<AtomicBool>>,
@@ -110,6 +114,7 @@ impl Turns {
             in_vain: Cell::new(0),
             patience,
             is_complete: Cell::new(false),
+            started: Cell::new(None),
             died: Cell::new(None),
             interrupt,
         }
@@ -285,10 +290,14 @@ impl Turns {
         self.is_complete.get()
     }
 
-    /// A process communicates: at the start when all others do, too, or wait for something else.
-    pub(crate) async fn starts(&self, rank: u32) {
-        let (signal, _) = self.enter(rank, State::Held, "");
-        describe(|| "the start of the others".to_owned(), signal.wait_until(|| self.is_complete.get())).await;
+    /// A process communicates: at the start when all others do, too, or wait for something else. A look finds nothing before that; it may end
+    /// earlier, as it may be one of a process that waits for another in a way of its own before that one starts.
+    pub(crate) async fn starts(&self, rank: u32, is_look: bool) {
+        let state = if is_look { State::LooksEarly } else { State::Held };
+        self.with(rank, |own| own.released.set(false));
+        let (signal, _) = self.enter(rank, state, "");
+        let over = || self.is_complete.get() || (is_look && self.with(rank, |own| own.released.get()));
+        describe(|| "the start of the others".to_owned(), signal.wait_until(over)).await;
         self.lap(rank, Part::Outside);
         self.with(rank, |own| own.state.set(State::Taken));
     }
@@ -405,10 +414,13 @@ impl Turns {
     /// Nothing is left to happen: waits for processes that are outside, or lets those go on that poll. Whether there is anything to
     /// go on with.
     pub(crate) fn idle(&self) -> bool {
-        let (mut since, began) = (Instant::now(), Instant::now());
+        let (mut since, entered) = (Instant::now(), Instant::now());
+        let began = self.started.get().filter(|_| !self.is_complete.get()).unwrap_or(entered);
+        self.started.set(Some(began));
         loop {
             let rung = self.pages.rung();
-            let (outside, held) = (self.in_state(State::Outside), self.in_state(State::Held));
+            let (outside, early) = (self.in_state(State::Outside), self.in_state(State::LooksEarly));
+            let held = [self.in_state(State::Held), early.clone()].concat();
             if self.died.get().is_some() {
                 // Those who are outside may wait for it.
                 return false;
@@ -446,6 +458,13 @@ impl Turns {
             if !launched && come.is_empty() {
                 return false;
             }
+            // Looks find nothing yet, whoever comes first.
+            let looks = come.into_iter().filter(|&rank| is_first && self.pages.call(rank).0.is_look());
+            let early = [early, looks.collect()].concat();
+            if !early.is_empty() && entered.elapsed() >= SETTLED {
+                early.into_iter().for_each(|rank| self.let_go(rank));
+                return true;
+            }
             self.pages.wait(rung, LOOK_EVERY);
             if self.pages.rung() != rung {
                 since = Instant::now();
@@ -473,10 +492,13 @@ impl Turns {
         if polling.is_empty() || self.in_vain.get() > self.patience {
             return false;
         }
-        for rank in polling {
-            self.with(rank, |own| own.released.set(true));
-            self.signal(rank).notify_all();
-        }
+        polling.into_iter().for_each(|rank| self.let_go(rank));
         true
+    }
+
+    /// Ends a look in vain.
+    fn let_go(&self, rank: u32) {
+        self.with(rank, |own| own.released.set(true));
+        self.signal(rank).notify_all();
     }
 }

@@ -262,9 +262,11 @@ impl Program {
             match call {
                 Call::Receive(receive) => course.early.push(receive),
                 Call::Back | Call::Posted => {}
-                _ => self.turns.starts(self.rank).await,
+                _ => self.turns.starts(self.rank, call.is_look()).await,
             }
             if !self.turns.have_started() {
+                // Their number is this machine's.
+                self.counts.borrow_mut().calls -= u64::from(call.is_look());
                 return Ok((0, Vec::new()));
             }
         }
