@@ -63,6 +63,15 @@ struct Rank {
     ended_early: Cell<Option<Instant>>,
 }
 
+/// What was sent with a message for its receiver's completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct With {
+    pub(crate) data: u32,
+    /// Bytes of that in front of the message's own, and of both.
+    pub(crate) head: u64,
+    pub(crate) length: u64,
+}
+
 /// What a process does next.
 pub(crate) enum Next {
     /// It calls, and has spent so many picoseconds before.
@@ -81,7 +90,7 @@ pub(crate) struct Turns {
     called: Cell<Option<u32>>,
     /// The data of messages with some that no receive has brought yet, by sender, receiver and tag, in their order: a card that tells of an
     /// early message tells of its header, and this is in front of its bytes.
-    data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<u32>>>,
+    data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<With>>>,
     /// Rounds of polls in vain, and how many are borne: a program that makes progress on its own looks at its queue in between, too.
     in_vain: Cell<u64>,
     patience: u64,
@@ -303,25 +312,25 @@ impl Turns {
     }
 
     /// A message with data is sent.
-    pub(crate) fn sent(&self, path: (u32, u32, u64), data: u32) {
-        self.data.borrow_mut().entry(path).or_default().push_back(data);
+    pub(crate) fn sent(&self, path: (u32, u32, u64), with: With) {
+        self.data.borrow_mut().entry(path).or_default().push_back(with);
     }
 
-    /// The data of the oldest message that is not received.
-    pub(crate) fn data_of_first(&self, path: (u32, u32, u64)) -> u64 {
-        self.data.borrow().get(&path).and_then(|data| data.front()).copied().unwrap_or_default().into()
+    /// What was sent with the oldest message of this length that is not received.
+    pub(crate) fn first_with(&self, path: (u32, u32, u64), length: u64) -> Option<With> {
+        self.data.borrow().get(&path)?.iter().find(|with| with.length == length).copied()
     }
 
-    /// That message is received.
-    pub(crate) fn received(&self, path: (u32, u32, u64)) {
+    /// That message is received. A shorter one of the same path may be there before a longer one that was sent first.
+    pub(crate) fn received(&self, path: (u32, u32, u64), length: u64) -> Option<With> {
         let mut all = self.data.borrow_mut();
-        let left = all.get_mut(&path).map(|data| {
-            data.pop_front();
-            data.len()
-        });
-        if left == Some(0) {
+        let sent = all.get_mut(&path)?;
+        let at = sent.iter().position(|with| with.length == length)?;
+        let with = sent.remove(at);
+        if sent.is_empty() {
             all.remove(&path);
         }
+        with
     }
 
     /// A process polls for something that may come, and has done so for some time: returns when it has, or when nothing else is left to

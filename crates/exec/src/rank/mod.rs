@@ -1,6 +1,7 @@
 //! A process as the program of a host: its calls, carried out by the host's card.
 
 mod receives;
+mod stand_ins;
 mod untagged;
 
 use crate::channels::Goroutines;
@@ -13,13 +14,14 @@ use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send,
 use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::spent::{Part, Spent};
-use crate::turns::{Next, Turns};
-use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
+use crate::turns::{Next, Turns, With};
+use nicety::{Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
 pub(crate) use receives::tags;
 use receives::whose;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use stand_ins::{StandIn, StandIns};
 use std::rc::Rc;
 use untagged::Untagged;
 
@@ -49,11 +51,10 @@ pub(crate) struct Program {
     places: Places,
     poll: Duration,
     tasks: Tasks,
-    /// Buffers of the host by the logarithm of their size, to be used again.
-    free: RefCell<BTreeMap<u32, Vec<Buffer>>>,
+    stand_ins: StandIns,
     ended: Rc<Completions>,
     /// Messages that a peek has claimed, by its context.
-    claimed: RefCell<BTreeMap<u64, (Received, Buffer)>>,
+    claimed: RefCell<BTreeMap<u64, (Came, StandIn)>>,
     /// Sends that have not ended, by number.
     sending: RefCell<BTreeMap<u64, Send>>,
     /// Receives that wait, by number.
@@ -72,7 +73,17 @@ pub(crate) struct Program {
 struct Posted {
     receive: Receive,
     pending: PendingRecv,
-    buffer: Buffer,
+    memory: Held,
+}
+
+/// Memory of a receive, until its message has been brought or it is given up.
+type Held = Rc<Cell<Option<StandIn>>>;
+
+/// A message that has come, and what was sent with it.
+#[derive(Clone, Copy)]
+struct Came {
+    received: Received,
+    with: Option<With>,
 }
 
 /// Where a process is between its calls.
@@ -130,7 +141,7 @@ impl Program {
             places,
             poll,
             tasks: Tasks::new(host),
-            free: RefCell::default(),
+            stand_ins: StandIns::new(host),
             claimed: RefCell::default(),
             sending: RefCell::default(),
             posted: RefCell::default(),
@@ -452,18 +463,6 @@ impl Program {
         });
     }
 
-    /// A buffer of the host.
-    fn buffer(&self, bytes: u64) -> Result<Buffer, Error> {
-        let class = bytes.max(64).next_power_of_two().ilog2();
-        let free = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop);
-        free.map_or_else(|| self.host.alloc(1 << class), Ok)
-    }
-
-    fn give_back(&self, buffer: Buffer) {
-        let class = buffer.len().ilog2();
-        self.free.borrow_mut().entry(class).or_default().push(buffer);
-    }
-
     fn process(&self) -> Result<u32, Error> {
         let none = || Error::Program(format!("rank {} has no process", self.rank));
         self.turns.pages.process(self.rank).ok_or_else(none)
@@ -474,22 +473,21 @@ impl Program {
     }
 
     fn send(self: &Rc<Self>, send: Send) -> Result<i64, Error> {
-        let head = if send.flags & flag::DATA != 0 { DATA_BYTES } else { 0 };
+        let has_data = send.flags & flag::DATA != 0;
+        // In a word of the card's own, where it has one for a long message.
+        let head = if has_data && !self.stand_ins.has_pages(send.bytes) { DATA_BYTES } else { 0 };
         let mut bytes = vec![0; (head + send.bytes) as usize];
         bytes[..head as usize].copy_from_slice(&(send.data as u32).to_le_bytes()[..head as usize]);
         memory::read(self.process()?, send.address, &mut bytes[head as usize..])
             .map_err(|error| self.unreachable(", to be sent,", (send.address, send.bytes), &error))?;
-        let buffer = self.buffer(bytes.len() as u64)?;
-        let part = buffer.slice(0, bytes.len() as u64)?;
-        if !bytes.is_empty() {
-            part.write(0, &bytes);
-        }
+        let stand_in = self.stand_ins.of_send(send.address, &bytes)?;
         let to = send.to as u32;
         let mut tag = self.places.between(self.rank, to, send.tag);
-        tag |= if head > 0 { HAS_DATA } else { 0 };
+        tag |= if has_data { HAS_DATA } else { 0 };
         tag |= if send.flags & flag::UNTAGGED != 0 { UNTAGGED } else { 0 };
-        if head > 0 {
-            self.turns.sent((self.rank, to, tag), send.data as u32);
+        if has_data {
+            let with = With { data: send.data as u32, head, length: bytes.len() as u64 };
+            self.turns.sent((self.rank, to, tag), with);
         }
         {
             let mut counts = self.counts.borrow_mut();
@@ -501,9 +499,9 @@ impl Program {
         self.sending.borrow_mut().insert(number, send);
         let own = self.clone();
         self.start(|host| async move {
-            host.send(&part, own.places.host(to), tag).await?;
+            host.send(&stand_in.part, own.places.host(to), tag).await?;
             own.sending.borrow_mut().remove(&number);
-            own.give_back(buffer);
+            own.stand_ins.give_back(stand_in);
             own.ended.count(Kind::Send, true);
             if send.flags & flag::COMPLETION != 0 && send.flags & flag::INJECT == 0 {
                 let completion = Completion {

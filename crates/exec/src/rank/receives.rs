@@ -1,10 +1,11 @@
 //! Receives of a process, its looks for messages, and what it gives up.
 
-use super::{Course, DATA_BYTES, HAS_DATA, POLLS, Posted, Program, UNTAGGED};
+use super::{Came, Course, DATA_BYTES, HAS_DATA, POLLS, Posted, Program, StandIn, UNTAGGED};
 use crate::memory;
 use crate::pages::rank_or_any;
 use crate::protocol::{ANY, Completion, Kind, Receive, done, flag};
-use nicety::{Buffer, Error, Host, PendingRecv, Received, Tags};
+use nicety::{Error, Host, PendingRecv, Received, Tags};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// FI_ETRUNC of libfabric.
@@ -28,38 +29,37 @@ impl Program {
         Received { source: self.places.source(received.source, received.tag), ..received }
     }
 
-    /// Posts a receive of so many bytes, on the host.
-    pub(super) async fn post(&self, host: &Host, receive: &Receive, room: u64) -> Result<(Buffer, PendingRecv), Error> {
-        let buffer = self.buffer(room + DATA_BYTES)?;
-        let part = buffer.slice(0, room + DATA_BYTES)?;
+    /// Posts a receive on the host, into this memory.
+    pub(super) async fn post(&self, host: &Host, receive: &Receive, own: &StandIn) -> Result<PendingRecv, Error> {
         let (from, tags) = self.wanted(receive);
-        let pending = host.post_recv_matching(&part, from, tags).await?;
-        Ok((buffer, pending))
+        host.post_recv_matching(&own.part, from, tags).await
     }
 
     /// Brings what came into the process: its completion.
     pub(super) fn bring(
         &self,
-        received: Received,
-        buffer: &Buffer,
+        Came { received, with }: Came,
+        own: &StandIn,
         receive: &Receive,
         (address, room): (u64, u64),
     ) -> Result<Completion, Error> {
-        let head = if received.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
+        let head = with.map_or(0, |with| with.head);
         let sent = received.length - head.min(received.length);
         let bytes = sent.min(room);
-        let mut data = 0;
-        if head > 0 {
-            data = u32::from_le_bytes(buffer.read(0, DATA_BYTES).try_into().expect("four bytes")).into();
-        }
+        // What is in front of a message may have been written over by the next one where they share the memory.
+        let data = match with {
+            Some(with) if head == 0 || self.stand_ins.has_pages(own.part.len()) => with.data,
+            Some(_) => u32::from_le_bytes(own.part.read(0, DATA_BYTES).try_into().expect("four bytes")),
+            None => 0,
+        };
         if bytes > 0 {
-            memory::write(self.process()?, address, &buffer.read(head, bytes))
+            memory::write(self.process()?, address, &own.part.read(head, bytes))
                 .map_err(|error| self.unreachable(", to be received into,", (address, bytes), &error))?;
         }
         self.counts.borrow_mut().receives += 1;
         self.ended.count(Kind::Recv, sent <= room);
         let flags = done::RECV
-            | if head > 0 { done::DATA } else { 0 }
+            | if with.is_some() { done::DATA } else { 0 }
             | if receive.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 };
         Ok(Completion {
             context: receive.context,
@@ -67,7 +67,7 @@ impl Program {
             error: if sent > room { TRUNCATED } else { 0 },
             bytes,
             address,
-            data,
+            data: data.into(),
             tag: self.places.own(received.tag),
             source: received.source.into(),
             cut: sent - bytes,
@@ -82,18 +82,21 @@ impl Program {
     }
 
     async fn receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
-        let (buffer, pending) = self.post(&self.host, &receive, receive.bytes).await?;
+        let stand_in = self.stand_ins.of_receive(receive.address, receive.bytes + DATA_BYTES)?;
+        let pending = self.post(&self.host, &receive, &stand_in).await?;
         let number = self.numbers.replace(self.numbers.get() + 1);
-        let posted = Posted { receive, pending: pending.clone(), buffer: buffer.clone() };
+        let memory = Rc::new(Cell::new(Some(stand_in)));
+        let posted = Posted { receive, pending: pending.clone(), memory: memory.clone() };
         self.posted.borrow_mut().insert(number, posted);
         let op = self.ended.logged(|log| log.posts(self.rank));
         let own = self.clone();
         self.start(|host| async move {
-            let received = own.arrived(&host, pending, op).await?;
+            let came = own.arrived(&host, pending, op).await?;
             own.posted.borrow_mut().remove(&number);
             let place = (receive.address, receive.bytes);
-            let completion = own.bring(received, &buffer, &receive, place)?;
-            own.give_back(buffer);
+            let Some(stand_in) = memory.take() else { return Ok(()) };
+            let completion = own.bring(came, &stand_in, &receive, place)?;
+            own.stand_ins.give_back(stand_in);
             if receive.flags & flag::COMPLETION != 0 || completion.error != 0 {
                 own.ended.complete(completion, op);
             }
@@ -103,16 +106,16 @@ impl Program {
     }
 
     /// Waits for the message of a receive, which is this operation of the schedule.
-    pub(super) async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Received, Error> {
+    pub(super) async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Came, Error> {
         let received = self.of_rank(host.arrived(pending).await?);
         if let Some(op) = op {
             self.ended
                 .logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
         }
-        if received.tag & HAS_DATA != 0 {
-            self.turns.received((received.source, self.rank, received.tag));
-        }
-        Ok(received)
+        let path = (received.source, self.rank, received.tag);
+        let has_data = received.tag & HAS_DATA != 0;
+        let with = has_data.then(|| self.turns.received(path, received.length)).flatten();
+        Ok(Came { received, with })
     }
 
     /// Looks for an early message, which is there as before, claimed for who has looked, or gone.
@@ -146,7 +149,10 @@ impl Program {
             self.ended.found_none(none);
             return Ok(0);
         };
-        let head = if found.tag & HAS_DATA != 0 { DATA_BYTES } else { 0 };
+        let path = (found.source, self.rank, found.tag);
+        let has_data = found.tag & HAS_DATA != 0;
+        let with = has_data.then(|| self.turns.first_with(path, found.length)).flatten();
+        let head = with.map_or(0, |with| with.head);
         let mut completion = Completion {
             context: peek.context,
             flags: done::RECV,
@@ -155,21 +161,22 @@ impl Program {
             source: found.source.into(),
             ..Completion::default()
         };
-        if head > 0 {
-            completion.data = self.turns.data_of_first((found.source, self.rank, found.tag));
+        if let Some(with) = with {
+            completion.data = with.data.into();
             completion.flags |= done::DATA;
         }
         let mut op = None;
         if peek.flags & (flag::CLAIM | flag::DISCARD) != 0 {
             // It is the first one of its source and tag, so that this receive takes it.
             let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
-            let (buffer, pending) = self.post(&self.host, &exactly, completion.bytes).await?;
+            let stand_in = self.stand_ins.any(completion.bytes + DATA_BYTES)?;
+            let pending = self.post(&self.host, &exactly, &stand_in).await?;
             op = self.ended.logged(|log| log.posts(self.rank));
-            let received = self.arrived(&self.host, pending, op).await?;
+            let came = self.arrived(&self.host, pending, op).await?;
             if peek.flags & flag::DISCARD != 0 {
-                self.give_back(buffer);
+                self.stand_ins.give_back(stand_in);
             } else {
-                self.claimed.borrow_mut().insert(peek.context, (received, buffer));
+                self.claimed.borrow_mut().insert(peek.context, (came, stand_in));
             }
         }
         self.ended.complete(completion, op);
@@ -178,16 +185,16 @@ impl Program {
 
     /// Brings a claimed message into the process, or discards it.
     pub(super) fn take_claimed(&self, receive: Receive) -> Result<i64, Error> {
-        let Some((received, buffer)) = self.claimed.borrow_mut().remove(&receive.context) else {
+        let Some((came, stand_in)) = self.claimed.borrow_mut().remove(&receive.context) else {
             return Ok(-i64::from(libc::EINVAL));
         };
         let is_wanted = receive.flags & flag::DISCARD == 0;
         let room = if is_wanted { receive.bytes } else { 0 };
-        let mut completion = self.bring(received, &buffer, &receive, (receive.address, room))?;
+        let mut completion = self.bring(came, &stand_in, &receive, (receive.address, room))?;
         if !is_wanted {
             (completion.error, completion.cut) = (0, 0);
         }
-        self.give_back(buffer);
+        self.stand_ins.give_back(stand_in);
         self.ended.complete(completion, None);
         Ok(0)
     }
@@ -205,10 +212,10 @@ impl Program {
         if self.host.cancel(pending).await?.is_some() {
             return Ok(0);
         }
-        let Some(Posted { receive, buffer, .. }) = self.posted.borrow_mut().remove(&number) else {
+        let Some(Posted { receive, memory, .. }) = self.posted.borrow_mut().remove(&number) else {
             return Ok(0);
         };
-        self.give_back(buffer);
+        memory.take().into_iter().for_each(|own| self.stand_ins.give_back(own));
         let given_up = Completion {
             context,
             flags: done::RECV,

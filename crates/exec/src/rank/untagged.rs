@@ -4,10 +4,10 @@
 //! of the process takes. A message goes into the first of the process's receives that takes it, in their order. A buffer for many is used
 //! until less is left of it than the program has said (FI_OPT_MIN_MULTI_RECV), and then given back to the program.
 
-use super::Program;
+use super::{Came, DATA_BYTES, Held, Program, StandIn};
 use crate::pages::rank_or_any;
 use crate::protocol::{ANY, Completion, Receive, done, flag};
-use nicety::{Buffer, Error, Host, PendingRecv, Received};
+use nicety::{Error, Host, PendingRecv, Received};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -40,9 +40,9 @@ pub(super) struct Untagged {
     is_used: Cell<bool>,
     waiting: RefCell<VecDeque<Waiting>>,
     /// Messages that no receive has taken yet.
-    early: RefCell<VecDeque<(Received, Buffer)>>,
+    early: RefCell<VecDeque<(Came, StandIn)>>,
     /// Receives of the host, by number.
-    posted: RefCell<BTreeMap<u64, (PendingRecv, Buffer)>>,
+    posted: RefCell<BTreeMap<u64, (PendingRecv, Held)>>,
     /// Those that are posted or about to be.
     count: Cell<usize>,
     /// Bytes of each.
@@ -95,9 +95,9 @@ impl Program {
             if self.host.cancel(pending).await?.is_some() {
                 continue;
             }
-            if let Some((_, buffer)) = own.posted.borrow_mut().remove(&number) {
+            if let Some((_, memory)) = own.posted.borrow_mut().remove(&number) {
                 own.count.set(own.count.get() - 1);
-                self.give_back(buffer);
+                memory.take().into_iter().for_each(|own| self.stand_ins.give_back(own));
             }
         }
         Ok(())
@@ -119,17 +119,20 @@ impl Program {
         loop {
             let any = Receive { from: ANY, flags: flag::UNTAGGED, ..Receive::default() };
             let room = own.room.get();
-            let (buffer, pending) = self.post(host, &any, room).await?;
+            let stand_in = self.stand_ins.any(room + DATA_BYTES)?;
+            let pending = self.post(host, &any, &stand_in).await?;
             // More room may be wanted since.
             if room < own.room.get() && host.cancel(pending.clone()).await?.is_none() {
-                self.give_back(buffer);
+                self.stand_ins.give_back(stand_in);
                 continue;
             }
             let number = self.numbers.replace(self.numbers.get() + 1);
-            own.posted.borrow_mut().insert(number, (pending.clone(), buffer.clone()));
-            let received = self.arrived(host, pending, None).await?;
+            let memory = Rc::new(Cell::new(Some(stand_in)));
+            own.posted.borrow_mut().insert(number, (pending.clone(), memory.clone()));
+            let came = self.arrived(host, pending, None).await?;
             own.posted.borrow_mut().remove(&number);
-            own.early.borrow_mut().push_back((received, buffer));
+            let Some(stand_in) = memory.take() else { return Ok(()) };
+            own.early.borrow_mut().push_back((came, stand_in));
             self.match_early()?;
             if own.count.get() + own.early.borrow().len() > AT_ONCE {
                 own.count.set(own.count.get() - 1);
@@ -143,20 +146,19 @@ impl Program {
         let own = &self.untagged;
         let mut at = 0;
         loop {
-            let Some((received, buffer)) = own.early.borrow().get(at).cloned() else { return Ok(()) };
-            let taker = own.waiting.borrow().iter().position(|waiting| waiting.takes(&received));
-            match taker {
-                Some(taker) => {
-                    own.early.borrow_mut().remove(at);
-                    self.bring_untagged(taker, received, buffer)?;
-                }
-                None => at += 1,
-            }
+            let Some(came) = own.early.borrow().get(at).map(|(came, _)| *came) else { return Ok(()) };
+            let taker = own.waiting.borrow().iter().position(|waiting| waiting.takes(&came.received));
+            let Some(taker) = taker else {
+                at += 1;
+                continue;
+            };
+            let (_, stand_in) = own.early.borrow_mut().remove(at).expect("it is there");
+            self.bring_untagged(taker, came, stand_in)?;
         }
     }
 
     /// Brings a message to a receive.
-    fn bring_untagged(&self, taker: usize, received: Received, buffer: Buffer) -> Result<(), Error> {
+    fn bring_untagged(&self, taker: usize, came: Came, stand_in: StandIn) -> Result<(), Error> {
         let mut waiting = self.untagged.waiting.borrow_mut();
         let own = &mut waiting[taker];
         let Receive { address, bytes, least, flags, .. } = own.receive;
@@ -164,12 +166,13 @@ impl Program {
             Some(many) if own.is_for_many() => self.ended.logged(|log| log.posts_behind(self.rank, many)),
             op => op,
         };
+        let received = came.received;
         if let Some(op) = op {
             self.ended.logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
         }
         let place = (address + own.used, bytes - own.used);
-        let mut completion = self.bring(received, &buffer, &own.receive, place)?;
-        self.give_back(buffer);
+        let mut completion = self.bring(came, &stand_in, &own.receive, place)?;
+        self.stand_ins.give_back(stand_in);
         own.used += completion.bytes;
         // A message that does not fit takes what is left.
         let is_used_up = completion.error != 0 || bytes - own.used < least.max(1);
