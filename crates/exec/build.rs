@@ -3,7 +3,8 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
+    "words.c",
     "process.c",
     "end.c",
     "clock.c",

@@ -5,6 +5,7 @@
 #include "process.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,9 +42,14 @@ void nicety_note_file(int file, const char *text, ssize_t bytes) {
 static void note_error(const void *text, size_t bytes) {
     static const char command[] = "cmd=abort";
     /* In the second version of the protocol it has its length in front. */
-    for (size_t before = 0; before <= 6; before += 6)
-        if (bytes >= before + strlen(command) && !memcmp((const char *)text + before, command, strlen(command)) && nicety_attached())
+    for (size_t before = 0; before <= 6; before += 6) {
+        if (bytes < before + strlen(command) || memcmp((const char *)text + before, command, strlen(command)))
+            continue;
+        /* The launcher may leave no time for that. */
+        fflush(NULL);
+        if (nicety_attached())
             nicety_note_end(END_ERROR, 0);
+    }
 }
 
 EXPORT ssize_t write(int file, const void *bytes, size_t count) {

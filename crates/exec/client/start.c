@@ -115,6 +115,8 @@ int MPI_Abort(uintptr_t communicator, int code) {
     if (!own)
         *(void **)&own = behind("MPI_Abort", (void *)MPI_Abort);
     nicety_note_end(END_ABORT, code);
+    /* As exit does, for which there may be no time any more. */
+    fflush(NULL);
     return own(communicator, code);
 }
 

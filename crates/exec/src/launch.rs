@@ -4,6 +4,7 @@ use crate::offload::Offload;
 use crate::pages::Pages;
 use crate::protocol::LAUNCHER_FILE;
 use crate::requests::Launcher;
+use crate::words::Words;
 use nicety::Error;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,8 +28,12 @@ const OFFLOAD: (&str, &[u8]) =
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a process may take from one program to the next.
 const BEGINS: Duration = Duration::from_millis(10);
-/// How long a launcher has to end by itself when a process has died.
-const ENDS_ITSELF: Duration = Duration::from_secs(1);
+/// How long a launcher has to end by itself when a process has died. Open MPI's passes on what processes have printed meanwhile.
+const fn ends_itself(launcher: Launcher) -> Duration {
+    Duration::from_secs(if matches!(launcher, Launcher::Openmpi) { 4 } else { 1 })
+}
+/// How often processes are looked for that are left, each time those that others have started meanwhile.
+const SWEEPS: u32 = 20;
 
 /// The processes of a run. They end with it.
 pub(crate) struct Processes {
@@ -37,6 +42,8 @@ pub(crate) struct Processes {
     children: RefCell<Vec<Started>>,
     /// The processes that are looked after, by number.
     known: RefCell<BTreeMap<u32, OwnedFd>>,
+    /// What they print, where their launcher does not pass it on.
+    words: RefCell<Option<Words>>,
 }
 
 struct Started {
@@ -95,7 +102,12 @@ fn put(folder: &Path, (name, bytes): (&str, &[u8])) -> io::Result<PathBuf> {
 }
 
 /// The variables that ranks get, and launchers do not.
-fn variables(pages: &Pages, libraries: &[PathBuf], program: &Program<'_>) -> Vec<(&'static str, String)> {
+fn variables(
+    pages: &Pages,
+    libraries: &[PathBuf],
+    program: &Program<'_>,
+    words: Option<&Words>,
+) -> Vec<(&'static str, String)> {
     let folder = program.folder.display().to_string();
     let library = libraries.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
     let preload = match std::env::var("LD_PRELOAD") {
@@ -119,6 +131,7 @@ fn variables(pages: &Pages, libraries: &[PathBuf], program: &Program<'_>) -> Vec
         Launcher::None => &[],
     };
     all.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    all.extend(words.map(|words| ("NICETY_WORDS", words.path().to_owned())));
     all.extend(program.offload.iter().flat_map(|offload| offload.variables()));
     all
 }
@@ -137,8 +150,13 @@ fn command(program: &Program<'_>, words: &[String]) -> Command {
     command
 }
 
-fn commands(program: &Program<'_>, pages: &Pages, libraries: &[PathBuf]) -> Vec<Command> {
-    let variables = variables(pages, libraries, program);
+fn commands(
+    program: &Program<'_>,
+    pages: &Pages,
+    libraries: &[PathBuf],
+    words: Option<&Words>,
+) -> Vec<Command> {
+    let variables = variables(pages, libraries, program, words);
     let number = pages.ranks().to_string();
     let launched = |option: &[&str], both: &dyn Fn(&str, &str) -> Vec<String>| {
         let mut words = vec![program.mpiexec.to_owned()];
@@ -216,6 +234,23 @@ fn remove_session(mpiexec: u32) {
     }
 }
 
+/// The variable that all processes of a run have, with those that they start.
+fn of_run(pages: &Pages) -> String {
+    format!("NICETY_EXEC={}", pages.path())
+}
+
+/// Whether a process was started with these variables.
+fn has_variables(pid: u32, variables: &[String]) -> bool {
+    let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    variables.iter().all(|variable| all.split(|byte| *byte == 0).any(|each| each == variable.as_bytes()))
+}
+
+fn kill(process: &OwnedFd) {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open, and there is nothing else to be read.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, none, 0) };
+}
+
 /// The processes of this machine, by number.
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
@@ -230,6 +265,29 @@ fn open(pid: u32) -> Option<OwnedFd> {
     (file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file as i32) })
 }
 
+/// Ends all processes that those of a run have left, whoever their parents and whatever their sessions are: each has the environment
+/// of the run.
+fn sweep(pages: &Pages) {
+    let (run, own) = ([of_run(pages)], std::process::id());
+    for _ in 0..SWEEPS {
+        let left: Vec<OwnedFd> = all()
+            .filter(|&pid| pid != own && has_variables(pid, &run))
+            .filter_map(|pid| open(pid).filter(|_| has_variables(pid, &run)))
+            .collect();
+        if left.is_empty() {
+            return;
+        }
+        left.iter().for_each(kill);
+        // They have to be gone: their memory and their files with them.
+        let end = |process: &OwnedFd| {
+            let mut look = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one entry, which lives as long as the call.
+            unsafe { libc::poll(&raw mut look, 1, 100) };
+        };
+        left.iter().for_each(end);
+    }
+}
+
 impl Processes {
     /// Starts a program.
     pub(crate) fn start(program: &Program<'_>, pages: &Pages) -> Result<Processes, Error> {
@@ -240,9 +298,22 @@ impl Processes {
         let libraries = libraries.map_err(|error| {
             Error::Input(format!("{}: the library for processes: {error}", program.folder.display()))
         })?;
+        let no_pipes = |error| Error::Program(format!("pipes for what processes print cannot be made: {error}"));
+        let mut words = match program.launcher {
+            Launcher::Mpich => Some(Words::new(program.to_stderr).map_err(no_pipes)?),
+            // The processes have what this one has; Open MPI's, terminals of its own.
+            Launcher::Openmpi | Launcher::None => None,
+        };
+        let mut commands = commands(program, pages, &libraries, words.as_ref());
+        if let Some(words) = &mut words {
+            for command in &mut commands {
+                words.of_launcher(command, program.to_stderr).map_err(no_pipes)?;
+            }
+        }
         let (children, known) = (RefCell::default(), RefCell::default());
-        let processes = Processes { launcher: program.launcher, children, known };
-        for mut command in commands(program, pages, &libraries) {
+        let words = RefCell::new(words);
+        let processes = Processes { launcher: program.launcher, children, known, words };
+        for mut command in commands {
             let child = command.spawn().map_err(|error| {
                 let what = command.get_program().to_string_lossy().into_owned();
                 let what = if what == *name { what } else { format!("{what}, which starts {name}") };
@@ -293,13 +364,8 @@ impl Processes {
             Launcher::Openmpi => "OMPI_COMM_WORLD_RANK",
             Launcher::None => "NICETY_RANK",
         };
-        let (run, own) = (format!("NICETY_EXEC={}", pages.path()), format!("{own}={rank}"));
-        let is_of_rank = |pid| {
-            let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let has = |variable: &str| all.split(|byte| *byte == 0).any(|each| each == variable.as_bytes());
-            has(&run) && has(&own)
-        };
-        let look = || all().any(is_of_rank);
+        let of_rank = [of_run(pages), format!("{own}={rank}")];
+        let look = || all().any(|pid| has_variables(pid, &of_rank));
         // A process that begins another program has no environment for a moment.
         look() || {
             std::thread::sleep(BEGINS);
@@ -364,7 +430,7 @@ impl Processes {
         // A launcher ends the others by itself when one has died, and Open MPI's does not bear a signal meanwhile.
         let has_died = |rank| self.is_gone(rank, pages) || self.has_ended_early(rank, pages);
         if self.launcher != Launcher::None && (0..pages.ranks()).any(has_died) {
-            self.wait(ENDS_ITSELF);
+            self.wait(ends_itself(self.launcher));
         }
         if self.ended().is_none() {
             // A launcher's helpers have groups of their own, and outlive it where it has no time to end them.
@@ -372,20 +438,20 @@ impl Processes {
             self.signal(libc::SIGTERM);
             self.wait(GRACE);
             self.signal(libc::SIGKILL);
-            for helper in helpers {
-                let none = std::ptr::null::<libc::siginfo_t>();
-                // SAFETY: the descriptor is open, and there is nothing else to be read.
-                unsafe {
-                    libc::syscall(libc::SYS_pidfd_send_signal, helper.as_raw_fd(), libc::SIGKILL, none, 0)
-                };
-            }
+            helpers.iter().for_each(kill);
         }
         for rank in 0..pages.ranks() {
             self.kill(rank, pages);
         }
+        sweep(pages);
         for started in self.children.borrow_mut().iter_mut().filter(|started| started.status.is_none()) {
             let _ = started.child.wait();
         }
+    }
+
+    /// Reads the rest of what processes have printed, when all have ended. Returns what the launcher has printed about their end.
+    pub(crate) fn finish(&self) -> String {
+        self.words.take().map(Words::finish).unwrap_or_default()
     }
 
     /// Kills the process of a rank, if it is there.

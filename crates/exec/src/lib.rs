@@ -8,6 +8,7 @@
 //! - `memory.rs`: the memory of a process, where the bytes of messages are;
 //! - `places.rs`: which host a process is on, and how messages of several processes of a host are told apart;
 //! - `launch.rs`: how processes are started and end;
+//! - `words.rs`: what they print;
 //! - `installed.rs`: what programs with Portals are compiled with;
 //! - `cpu.rs`: where they run;
 //! - `spent.rs`: what processes spend their time with;
@@ -56,6 +57,8 @@ mod schedule;
 mod spent;
 #[cfg(target_os = "linux")]
 mod turns;
+#[cfg(target_os = "linux")]
+mod words;
 
 // Its reports have a schema everywhere; only Linux fills them in.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]

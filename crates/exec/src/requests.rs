@@ -216,17 +216,24 @@ pub fn schemas() -> Vec<(String, serde_json::Value)> {
     made
 }
 
-/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when.
+/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when; `said` what the launcher has printed about
+/// the end of processes, which it is called with at most once.
 ///
 /// # Errors
 /// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
 /// other.
 #[cfg(not(target_os = "linux"))]
-pub fn run(_: &Request, _: &Environment<'_>, _: Option<&dyn Fn(Recording)>) -> Result<Report, Error> {
+pub fn run(
+    _: &Request,
+    _: &Environment<'_>,
+    _: Option<&dyn Fn(Recording)>,
+    _: &dyn Fn(String),
+) -> Result<Report, Error> {
     Err(Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
 }
 
-/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when.
+/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when; `said` what the launcher has printed about
+/// the end of processes, which it is called with at most once.
 ///
 /// # Errors
 /// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
@@ -236,6 +243,7 @@ pub fn run(
     request: &Request,
     environment: &Environment<'_>,
     recorded: Option<&dyn Fn(Recording)>,
+    said: &dyn Fn(String),
 ) -> Result<Report, Error> {
     use crate::launch::{Processes, Program};
     use crate::offload::Offload;
@@ -310,6 +318,10 @@ pub fn run(
     };
     let signals: Vec<_> = (0..request.ranks).map(|rank| turns.signal_of(rank)).collect();
     turns.processes.stop(&turns.pages);
+    let words = turns.processes.finish();
+    if !words.is_empty() {
+        said(words);
+    }
     if outcome.is_err() || status != Ok(0) {
         turns.processes.clean(&turns.pages, request.launcher);
     }

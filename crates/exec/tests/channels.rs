@@ -29,7 +29,7 @@ fn runs(nic: &str, seed: u64) -> Result<Report, Error> {
             "to_stderr": true}}"#,
         wild()
     );
-    run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
+    run(&Request::from_json(&text).unwrap(), &Environment::default(), None, &|_| ())
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn runs_on(nic: &str, words: &[&str], ranks: u32, on_host: u32) -> Result<Report
         r#"{{"program": {program:?}, "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
             "folder": "{folder}", "to_stderr": true, "patience": 2000, "ranks_per_node": {on_host}}}"#
     );
-    run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
+    run(&Request::from_json(&text).unwrap(), &Environment::default(), None, &|_| ())
 }
 
 const CARDS: [&str; 5] = ["spin-discrete", "qnix", "apenet-v5", "nfp-4000", "ethernet-100g"];
@@ -229,7 +229,7 @@ fn a_program_without_the_network_is_refused() {
         r#"{"program": ["/nowhere"], "nic": "qnix", "launcher": "none", "folder": "/tmp", "ranks": 0}"#,
     )
     .unwrap();
-    let error = run(&wrong, &Environment::default(), None).unwrap_err();
+    let error = run(&wrong, &Environment::default(), None, &|_| ()).unwrap_err();
     assert_eq!(error, Error::Input("a program has 1 to 1024 processes, not 0".to_owned()));
 }
 
@@ -262,7 +262,7 @@ fn wild_arguments_of_portals_are_refused() {
                 "folder": "{folder}", "to_stderr": true}}"#,
             portals()
         );
-        let report = run(&Request::from_json(&text).unwrap(), &Environment::default(), None);
+        let report = run(&Request::from_json(&text).unwrap(), &Environment::default(), None, &|_| ());
         assert_eq!(report.unwrap_or_else(|error| panic!("seed {seed}: {error}")).status, 0, "seed {seed}");
     }
 }

@@ -23,7 +23,7 @@ fn runs_with(nic: &str, change: &str, card: &str, what: &str, ranks: u32) -> Res
         r#"{{"program": ["{program}", "{what}", "{card}", "{ranks}"], "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
             "folder": "{folder}", "to_stderr": true, "patience": 2000, "overrides": {changes:?}}}"#
     );
-    run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
+    run(&Request::from_json(&text).unwrap(), &Environment::default(), None, &|_| ())
 }
 
 /// Its report, of a program that has ended well.

@@ -7,15 +7,28 @@ use nicety::Environment;
 use nicety_exec::Request;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
 
-/// Runs a program; Ctrl-C ends it, and all of its processes. With `record` it gives the run's recording as well.
+/// Runs a program; Ctrl-C ends it, and all of its processes. With `record` it gives the run's recording as well. `said` is called with what
+/// the launcher has printed about the end of processes, whether the run has failed or not.
 #[pyfunction]
-pub fn exec_run(py: Python<'_>, request: &str, record: bool) -> PyResult<(String, Option<Recording>)> {
+pub fn exec_run(
+    py: Python<'_>,
+    request: &str,
+    record: bool,
+    said: Py<PyAny>,
+) -> PyResult<(String, Option<Recording>)> {
     let request = guarded(|| Request::from_json(request))?;
+    let (tell, told) = channel();
     let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
-        nicety_exec::run(&request, environment, recorded)
+        // After an interrupt there may be no receiver.
+        nicety_exec::run(&request, environment, recorded, &|words| drop(tell.send(words)))
     };
-    measure(py, BTreeMap::new(), None, record, Box::new(run))
+    let outcome = measure(py, BTreeMap::new(), None, record, Box::new(run));
+    for words in told {
+        said.call1(py, (words,))?;
+    }
+    outcome
 }
 
 /// The handlers to compile for `exec_run`; JSON to JSON.

@@ -8,7 +8,8 @@ import shlex
 import shutil
 import struct
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import fspath
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack, cast
@@ -37,6 +38,7 @@ def run_processes(
     ranks: int = 1,
     launcher: Launcher = "auto",
     to_stderr: bool = False,
+    launcher_words: Callable[[str], object] | None = None,
     trace: Place | None = None,
     trace_scale: Scale = "ns",
     **given: Unpack[ExecOptions],
@@ -50,6 +52,8 @@ def run_processes(
             `auto` is that of the MPI that the program is linked with, or else the `mpiexec` beside the program, on the
             path, or beside Python.
         to_stderr: what processes print goes to stderr.
+        launcher_words: is called, before the function returns or raises, with what the launcher has printed about a
+            process that ended badly. Without it, that goes where the output of processes goes.
         trace: a file for a timeline, to be opened with https://ui.perfetto.dev; `Run.trace` says what is in it.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         given: as `ExecOptions` says.
@@ -79,7 +83,8 @@ def run_processes(
     if handlers is not None:
         derived["offload_program"] = handlers
     request = request_text(ExecOptions, given, **derived)
-    done, recording = _native.exec_run(request, trace is not None)
+    usual = partial(print, end="", file=sys.stderr if to_stderr else sys.stdout)
+    done, recording = _native.exec_run(request, trace is not None, launcher_words or usual)
     if trace is not None and recording is not None:
         from nicety.show.traces import write_trace
 

@@ -68,10 +68,11 @@ def _report(error: Exception, *, as_json: bool = False) -> int:
         return 2
     if not isinstance(error, Error):
         raise error
-    print(f"nicety: {printable_text(str(error))}", file=sys.stderr)
-    if as_json and not isinstance(error, InputError):
-        from nicety.cli.output import print_error
+    from nicety.cli.output import print_behind, print_error
 
+    print(f"nicety: {printable_text(str(error))}", file=sys.stderr)
+    print_behind(error)
+    if as_json and not isinstance(error, InputError):
         print_error(error)
     return 2 if isinstance(error, InputError) else 1
 

@@ -75,6 +75,19 @@ def say(text: str) -> None:
     sys.stdout.write(printable_text(text))
 
 
+def told_behind(error: Exception, text: str, *, to_stderr: bool) -> None:
+    """Have a text printed when the error has been: what another program says about it, which has no line's form."""
+    error.behind = (text, to_stderr)  # type: ignore[attr-defined]
+
+
+def print_behind(error: Exception) -> None:
+    """Print what is told behind an error."""
+    text, to_stderr = getattr(error, "behind", ("", False))
+    stream = sys.stderr if to_stderr else sys.stdout
+    stream.write(text)
+    stream.flush()
+
+
 def note(text: str) -> None:
     """Tell the user something on stderr."""
     sys.stderr.write(f"nicety: {printable_text(text)}\n")

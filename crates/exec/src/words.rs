@@ -1,0 +1,256 @@
+//! What processes and their launcher print.
+//!
+//! A launcher that ends processes does not always read what they have printed before (MPICH's, in a fifth of aborts). So processes under
+//! MPICH write into pipes of the simulator's own (`client/words.c`), which are read to their ends, and the launcher has pipes for what
+//! it prints itself: the banner about a process that ended badly is kept for the end of the run.
+
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How Hydra's banner begins, behind an empty line, and its second line.
+const RULE: &[u8] = b"\n=====================================================";
+const BANNER: &[u8] = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES";
+/// How long the end of a pipe is waited for when all processes have ended.
+const DRAINS: Duration = Duration::from_secs(2);
+/// How long what may be the beginning of a banner is kept.
+const UNDECIDED_MS: i32 = 100;
+/// Bytes of a pipe.
+const PIPE_BYTES: i32 = 1 << 20;
+
+/// The pipes of a run, and the threads that read them.
+pub(crate) struct Words {
+    /// The ends that processes open by their paths: for stdout and stderr.
+    ends: Vec<PipeWriter>,
+    path: String,
+    /// Each thread tells once that its pipe has ended, and what it has kept.
+    tell: Sender<Vec<u8>>,
+    ended: Receiver<Vec<u8>>,
+    readers: usize,
+}
+
+/// A standard stream of this process, in which nothing is kept back.
+#[derive(Clone, Copy)]
+struct Stream(i32);
+
+impl Stream {
+    /// Whether all could be written. Where a reader has gone, what processes print is lost, as without a simulation.
+    fn write(self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            // SAFETY: the slice is alive; a descriptor that is closed is an error.
+            let written = unsafe { libc::write(self.0, bytes.as_ptr().cast(), bytes.len()) };
+            match usize::try_from(written) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(_) => match io::Error::last_os_error().kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock => {
+                        is_ready(self.0, libc::POLLOUT, -1);
+                    }
+                    _ => return false,
+                },
+            }
+        }
+        true
+    }
+}
+
+/// Whether a file is ready within so many milliseconds; without a limit where that is negative.
+fn is_ready(file: i32, events: i16, limit_ms: i32) -> bool {
+    let mut look = libc::pollfd { fd: file, events, revents: 0 };
+    // SAFETY: one entry, which lives as long as the call.
+    unsafe { libc::poll(&raw mut look, 1, limit_ms) != 0 }
+}
+
+impl Words {
+    /// The pipes of a program's processes.
+    pub(crate) fn new(to_stderr: bool) -> io::Result<Words> {
+        let (tell, ended) = channel();
+        let (mut ends, mut paths) = (Vec::new(), Vec::new());
+        for into in streams(to_stderr) {
+            let (reader, writer) = io::pipe()?;
+            // SAFETY: the call takes numbers alone. Where it fails, the pipe is as long as it was.
+            unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+            paths.push(format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd()));
+            ends.push(writer);
+            forward(reader, into, false, tell.clone());
+        }
+        let readers = ends.len();
+        Ok(Words { ends, path: paths.join(":"), tell, ended, readers })
+    }
+
+    /// What tells processes of their pipes.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Has a launcher print into pipes.
+    pub(crate) fn of_launcher(&mut self, command: &mut Command, to_stderr: bool) -> io::Result<()> {
+        let [out, err] = streams(to_stderr);
+        for (into, is_out) in [(out, true), (err, false)] {
+            let (reader, writer) = io::pipe()?;
+            let writer = Stdio::from(OwnedFd::from(writer));
+            if is_out { command.stdout(writer) } else { command.stderr(writer) };
+            forward(reader, into, true, self.tell.clone());
+            self.readers += 1;
+        }
+        Ok(())
+    }
+
+    /// All processes have ended: reads the rest of what they have printed. Returns what the launcher has printed about their end.
+    pub(crate) fn finish(self) -> String {
+        drop(self.ends);
+        let until = Instant::now() + DRAINS;
+        let mut kept = Vec::new();
+        for _ in 0..self.readers {
+            match self.ended.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(more) => kept.extend(more),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+}
+
+fn streams(to_stderr: bool) -> [Stream; 2] {
+    [Stream(if to_stderr { 2 } else { 1 }), Stream(2)]
+}
+
+/// Passes on what comes out of a pipe, in a thread of its own. Of a launcher's, a banner and what follows is kept.
+fn forward(reader: PipeReader, into: Stream, is_launcher: bool, ended: Sender<Vec<u8>>) {
+    thread::spawn(move || {
+        let mut file = File::from(OwnedFd::from(reader));
+        let (mut held, mut some, mut is_open) = (Held::default(), vec![0; 1 << 16], true);
+        loop {
+            if held.is_undecided() && !is_ready(file.as_raw_fd(), libc::POLLIN, UNDECIDED_MS) {
+                is_open = is_open && into.write(&held.give_up());
+            }
+            match file.read(&mut some) {
+                Ok(0) => break,
+                Ok(bytes) if is_launcher => {
+                    let passed = held.take(&some[..bytes]);
+                    is_open = is_open && into.write(&passed);
+                }
+                Ok(bytes) => is_open = is_open && into.write(&some[..bytes]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        if !held.is_banner {
+            let rest = held.give_up();
+            let _ = is_open && into.write(&rest);
+        }
+        // The run may be over.
+        let _ = ended.send(held.bytes);
+    });
+}
+
+/// What has come of a launcher and may be the beginning of a banner, or is one.
+#[derive(Default)]
+struct Held {
+    bytes: Vec<u8>,
+    is_banner: bool,
+}
+
+impl Held {
+    fn is_undecided(&self) -> bool {
+        !self.is_banner && !self.bytes.is_empty()
+    }
+
+    /// It is no banner.
+    fn give_up(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// More has come. Returns what is passed on.
+    fn take(&mut self, more: &[u8]) -> Vec<u8> {
+        self.bytes.extend_from_slice(more);
+        if self.is_banner {
+            return Vec::new();
+        }
+        let mut from = 0;
+        while let Some(at) = self.bytes[from..].iter().position(|byte| *byte == b'\n') {
+            let at = from + at;
+            match begins(&self.bytes[at..]) {
+                Some(false) => from = at + 1,
+                whether => {
+                    self.is_banner = whether.is_some();
+                    return self.bytes.drain(..at).collect();
+                }
+            }
+        }
+        self.give_up()
+    }
+}
+
+/// Whether a banner begins here, with the empty line before it; none if more has to come.
+fn begins(bytes: &[u8]) -> Option<bool> {
+    let compared = bytes.len().min(RULE.len());
+    if bytes[..compared] != RULE[..compared] {
+        return Some(false);
+    }
+    let Some(end) = bytes[1..].iter().position(|byte| *byte == b'\n') else {
+        return bytes[1..].iter().any(|byte| *byte != b'=').then_some(false);
+    };
+    let second = &bytes[end + 2..];
+    let compared = second.len().min(BANNER.len());
+    match second[..compared] == BANNER[..compared] {
+        true if second.len() < BANNER.len() => None,
+        is_one => Some(is_one),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "\n===================================================================================\n\
+        =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   EXIT CODE: 11\n";
+
+    fn split(text: &str, pieces: usize) -> (String, String, bool) {
+        let (mut held, mut passed) = (Held::default(), Vec::new());
+        for piece in text.as_bytes().chunks(pieces) {
+            passed.extend(held.take(piece));
+        }
+        if !held.is_banner {
+            passed.extend(held.give_up());
+        }
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (text(passed), text(held.bytes), held.is_banner)
+    }
+
+    #[test]
+    fn a_banner_is_kept_and_nothing_else_however_it_comes() {
+        let rule = "=".repeat(83);
+        for pieces in [1, 2, 7, 64, 4096] {
+            for before in ["", "words\n", "\n\n", "===\n", "\n==\n=   BAD\n"] {
+                let (passed, kept, is_banner) = split(&format!("{before}{WHOLE}more\n"), pieces);
+                assert_eq!((passed.as_str(), kept, is_banner), (before, format!("{WHOLE}more\n"), true));
+            }
+            for text in [format!("\n{rule}\n= of the program\n"), format!("\n{rule}"), "\n".to_owned(), rule.clone()] {
+                assert_eq!(split(&text, pieces), (text, String::new(), false));
+            }
+        }
+    }
+
+    #[test]
+    fn a_beginning_of_a_banner_waits_for_more() {
+        let mut held = Held::default();
+        assert_eq!(held.take(b"a\n===="), b"a");
+        assert!(held.is_undecided());
+        assert_eq!(held.take(b"x\n"), b"\n====x");
+        assert!(held.is_undecided(), "the last line may be the one before a banner");
+        assert_eq!(held.give_up(), b"\n");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_is_lost(text in "[=\nB ]{0,80}(\n={50,60}\n=   BAD TERM)?[=\n]{0,9}", pieces in 1_usize..9) {
+            let (passed, kept, _) = split(&text, pieces);
+            proptest::prop_assert_eq!(passed + &kept, text);
+        }
+    }
+}
