@@ -280,6 +280,12 @@ impl Image {
         self.symbols.get(name).map(|s| s.address)
     }
 
+    /// A variable: its address and its size in bytes.
+    pub fn variable(&self, name: &str) -> Option<(u32, u32)> {
+        let symbol = self.symbols.get(name).filter(|symbol| !symbol.function && symbol.size > 0)?;
+        Some((symbol.address, symbol.size))
+    }
+
     /// The address of a symbol that has to be there.
     ///
     /// # Errors
@@ -304,7 +310,7 @@ impl Image {
     pub fn locate(&self, pc: u32) -> Option<Location> {
         let found = self.lines.locate(pc).or_else(|| {
             let name = printable(self.function_at(pc)?).into_owned();
-            Some(Location { function: Some(name), file: None, line: None, called: None })
+            Some(Location { function: Some(name), ..Location::default() })
         })?;
         if found.line.is_some() || found.file.is_none() {
             return Some(found);

@@ -10,14 +10,46 @@ use std::sync::Mutex;
 /// The headers whose functions are inlined into handlers: an error in one of them is reported at its caller.
 const HEADERS: [&str; 2] = ["nicety.h", "frame.h"];
 
-/// The folder of such headers, for handlers written for PsPIN.
-const INTERFACES: &str = "include/pspin/";
+/// The folders of such headers, for handlers written for PsPIN and FPsPIN.
+const INTERFACES: [&str; 2] = ["include/pspin/", "include/fpspin/"];
+
+/// The name of the function that clang has inlined at a trap of its own: a category and a message follow, each behind a dollar sign.
+const TRAP: &str = "__clang_trap_msg";
+
+/// The category of undefined behaviour.
+const UNDEFINED: &str = "Undefined Behavior Sanitizer";
+
+/// Messages of clang's that say less than they could, and what is said here. Of others the text is clang's.
+const MESSAGES: [(&str, &str); 4] = [
+    (
+        "_builtin_unreachable(), execution reached an unreachable program point",
+        "execution reached __builtin_unreachable()",
+    ),
+    ("Array index out of bounds", "an index outside its array"),
+    ("Integer divide or remainder overflowed", "a division by zero"),
+    (
+        "Shift exponent is too large for the type",
+        "a shift by a negative number of bits, or by as many as the type has or more",
+    ),
+];
+
+/// The reason of a trap, in the name of the function inlined there.
+fn reason_of(function: &str) -> Option<String> {
+    let mut parts = function.strip_prefix(TRAP)?.strip_prefix('$')?.splitn(2, '$');
+    let (category, message) = (parts.next()?, parts.next()?);
+    if category != UNDEFINED {
+        return Some(message.to_owned());
+    }
+    let known = MESSAGES.iter().find(|(clang, _)| *clang == message).map_or(message, |(_, here)| here);
+    Some(format!("undefined behaviour: {known}"))
+}
 
 /// Whether a place is in a header whose functions are inlined into handlers.
 fn in_interface(place: &Location) -> bool {
     let Some(name) = place.file_name() else { return false };
     let folder = place.file.as_deref().and_then(|file| file.strip_suffix(&*name));
-    HEADERS.contains(&&*name) || folder.is_some_and(|folder| folder.ends_with(INTERFACES))
+    HEADERS.contains(&&*name)
+        || folder.is_some_and(|folder| INTERFACES.iter().any(|interface| folder.ends_with(interface)))
 }
 
 /// The line tables of an image. They are read on the first lookup, since most runs have nothing to locate,
@@ -57,23 +89,44 @@ fn read(file: &[u8], pc: u32) -> Option<Location> {
     let dwarf = gimli::Dwarf::load(section).ok()?;
     let context = addr2line::Context::from_dwarf(dwarf).ok()?;
     let mut frames = context.find_frames(u64::from(pc)).skip_all_loads().ok()?;
-    let mut inside: Option<Location> = None;
+    let (mut inside, mut reason): (Option<Location>, _) = (None, None);
     // From the innermost function outwards. A function that is not inlined, such as `printf`, is reported
     // itself.
     while let Ok(Some(frame)) = frames.next() {
         let function = frame.function.and_then(|name| Some(printable(&name.raw_name().ok()?).into_owned()));
+        if let Some(why) = function.as_deref().and_then(reason_of) {
+            reason = Some(why);
+            continue;
+        }
         let (file, line) = match frame.location {
             Some(location) => (location.file.map(str::to_owned), location.line),
             None => (None, None),
         };
-        let place = Location { function, file, line, called: None };
+        let place = Location { function, file, line, ..Location::default() };
         if in_interface(&place) {
             inside = Some(place);
             continue;
         }
         let called = inside.and_then(|place| place.function);
         let known = place.function.is_some() || place.file.is_some();
-        return known.then_some(Location { called, ..place });
+        return known.then_some(Location { called, reason, ..place });
     }
-    inside
+    inside.map(|place| Location { reason, ..place })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_trap_is_in_a_functions_name() {
+        let said = |name: &str| reason_of(name).unwrap_or_default();
+        let undefined = |message| said(&format!("__clang_trap_msg$Undefined Behavior Sanitizer${message}"));
+        assert_eq!(undefined("Array index out of bounds"), "undefined behaviour: an index outside its array");
+        assert_eq!(undefined("Something new: $3"), "undefined behaviour: Something new: $3");
+        assert_eq!(said("__clang_trap_msg$pspin$assertion failed: a < $b"), "assertion failed: a < $b");
+        for name in ["payload_handler", "__clang_trap_msg", "__clang_trap_msg$x", ""] {
+            assert_eq!(reason_of(name), None, "{name}");
+        }
+    }
 }

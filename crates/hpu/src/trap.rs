@@ -31,7 +31,7 @@ impl Access {
 pub enum Illegal {
     /// The word is no instruction, or one of an extension that is not modelled.
     Unknown,
-    /// The word is zero: memory that was never code.
+    /// The word is zero: memory that was never code, and what `__builtin_trap` comes down to where the isa has C.
     Zero,
     /// It belongs to an extension that the core's isa does not name.
     Needs(Extension),
@@ -47,7 +47,7 @@ impl fmt::Display for Illegal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Illegal::Unknown => f.write_str("no instruction of this core"),
-            Illegal::Zero => f.write_str("zeros, not code"),
+            Illegal::Zero => f.write_str("zeros: a compiler's trap, or no code"),
             Illegal::Needs(extension) => {
                 write!(f, "it needs extension {extension}, which the isa does not name")
             }
@@ -175,7 +175,7 @@ pub enum TrapKind {
 }
 
 /// A place in the source of a handler.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The innermost function outside `nicety.h`, `frame.h` and their like, inlined ones included; [printable].
     pub function: Option<String>,
@@ -185,6 +185,8 @@ pub struct Location {
     pub line: Option<u32>,
     /// The function of these that is called there, where the place is inside it.
     pub called: Option<String>,
+    /// The compiler's reason for a trap of its own there: undefined behaviour, or the text of `__builtin_verbose_trap`.
+    pub reason: Option<String>,
 }
 
 impl Location {
@@ -226,6 +228,17 @@ pub struct Trap {
 }
 
 impl Trap {
+    /// The compiler's reason, where it has put the trap there.
+    fn reason(&self) -> Option<&str> {
+        // `unimp`: zeros, or a write of a counter where the isa has no C; and gcc's `ebreak`.
+        let by_compiler = matches!(
+            self.kind,
+            TrapKind::Breakpoint
+                | TrapKind::IllegalInstruction { why: Illegal::Zero | Illegal::ReadOnlyCsr(_), .. }
+        );
+        self.location.as_ref().filter(|_| by_compiler)?.reason.as_deref()
+    }
+
     /// The data address, or the target of a jump, where one is at fault.
     pub const fn address(&self) -> Option<u32> {
         match self.kind {
@@ -244,7 +257,10 @@ impl std::error::Error for Trap {}
 
 impl fmt::Display for Trap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.kind.fmt(f)?;
+        match self.reason() {
+            Some(reason) => f.write_str(reason)?,
+            None => self.kind.fmt(f)?,
+        }
         match &self.location {
             Some(location) => write!(f, ", {location} (pc {:#010x})", self.pc),
             None => write!(f, ", at pc {:#010x}", self.pc),
@@ -378,6 +394,7 @@ mod tests {
             file: Some("/home/you/ping.c".to_owned()),
             line: Some(42),
             called: None,
+            reason: None,
         };
         Trap { kind, pc: 0x1d00_0012, location: Some(location) }.to_string()
     }
@@ -467,7 +484,7 @@ mod tests {
             ),
             (
                 TrapKind::IllegalInstruction { word: 0, why: Illegal::Zero },
-                "illegal instruction 0x0000 (zeros, not code)",
+                "illegal instruction 0x0000 (zeros: a compiler's trap, or no code)",
             ),
             (
                 TrapKind::IllegalInstruction { word: 0x3000_2573, why: Illegal::NoSuchCsr(0x300) },
@@ -493,6 +510,7 @@ mod tests {
             file: file.map(str::to_owned),
             line,
             called: None,
+            reason: None,
         };
         let called = |location: Location| Location { called: Some("PtlHandlerCAS".to_owned()), ..location };
         let text = called(location(Some("f"), Some("/h/f.c"), Some(3))).to_string();
@@ -509,6 +527,13 @@ mod tests {
         let trap = Trap { kind: TrapKind::Breakpoint, pc: 16, location: None };
         assert_eq!(trap.to_string(), "ebreak (abort or a compiler's trap), at pc 0x00000010");
         assert_eq!(trap.address(), None);
+        let reason = Some("undefined behaviour: an index outside its array".to_owned());
+        let checked = Location { reason, called: None, ..called(Location::default()) };
+        let zero = TrapKind::IllegalInstruction { word: 0, why: Illegal::Zero };
+        let trap = |kind| Trap { kind, pc: 16, location: Some(checked.clone()) }.to_string();
+        let expected = "undefined behaviour: an index outside its array, at an unknown place (pc 0x00000010)";
+        assert_eq!((trap(zero), trap(TrapKind::Breakpoint)), (expected.to_owned(), expected.to_owned()));
+        assert!(trap(TrapKind::CycleLimit { limit: 3 }).starts_with("still running"));
         let kind = TrapKind::StackOverflow { address: 0x2000, bottom: 0x1000, size: 512 };
         assert_eq!(Trap { kind, pc: 0, location: None }.address(), Some(0x2000));
     }
