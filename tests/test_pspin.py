@@ -28,7 +28,7 @@ void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handle
 def program(folder: Path, body: str, names: str = "NULL, f, NULL", memory: str = "NULL") -> nicety.Handlers:
     """A program with these functions."""
     source = folder / "mine.c"
-    headers = ("handler.h", "packets.h", "spin_dma.h", "pspin.h", "util.h", "spin_conf.h")
+    headers = ("pspin.h", "handler.h", "packets.h", "spin_dma.h", "pspin_rt.h", "util.h", "spin_conf.h")
     includes = "".join(f"#include <{name}>\n" for name in headers)
     source.write_text(includes + body + NAMES % (names, memory))
     return nicety.Handlers(source)
@@ -141,15 +141,16 @@ def test_the_three_handlers_run_in_order_with_a_shared_state(tmp_path: Path) -> 
     __handler__ void tail(handler_args_t *args) {
         task_t *task = args->task;
         seen_t *seen = task->handler_mem;
-        seen->tail = seen->order + (task->pkt_mem_size == 0 ? 100 : 0);
+        seen->tail = seen->order + task->pkt_mem_size;
         spin_cmd_t command;
         spin_dma_to_host(task->host_mem_low, (uint32_t)seen, sizeof(seen_t), 0, &command);
         spin_cmd_wait(command);
     }
     """
     handlers = program(tmp_path, body, names="head, packet, tail")
-    _, _, seen = run(handlers, bytes(5 * 64), "packet.payload=64B")
-    assert read_words(seen, 4) == [6, 1, 5, 106]
+    # The tail handler has the last packet, of 40 bytes.
+    _, _, seen = run(handlers, bytes(4 * 64 + 40), "packet.payload=64B")
+    assert read_words(seen, 4) == [6, 1, 5, 46]
 
 
 def test_commands_take_what_the_rtl_takes(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_bytes_from_the_host_and_out_of_registers(tmp_path: Path) -> None:
         spin_cmd_wait(command);
         uint32_t *from = task->pkt_mem, *to = task->scratchpad[1];
         spin_dma_t copy;
-        bool copied;
+        uint32_t copied;
         spin_dma(from, to, 16, 1, 0, &copy);
         spin_dma_test(copy, &copied);
         spin_dma_wait(copy);
@@ -216,14 +217,19 @@ def test_bytes_from_the_host_and_out_of_registers(tmp_path: Path) -> None:
 
 def test_locks_and_atomics_keep_counts_of_all_cores(tmp_path: Path) -> None:
     body = """
-    typedef struct { spin_lock_t lock; spin_rw_lock_t rw; int32_t plain, amo, swapped, read; } counts_t;
+    typedef struct {
+        spin_lock_t lock;
+        spin_rw_lock_t rw;
+        int32_t plain, amo;
+        uint32_t swapped, read;
+    } counts_t;
     __handler__ void f(handler_args_t *args) {
         counts_t *c = args->task->scratchpad[0];
         spin_lock_lock(&c->lock);
         c->plain = c->plain + 1;
         spin_lock_unlock(&c->lock);
         amo_add(&c->amo, 2);
-        int32_t before;
+        uint32_t before;
         do before = c->swapped; while (compare_and_swap(&c->swapped, before, before + 3) != 0);
         spin_rw_lock_w_lock(&c->rw);
         c->read++;
@@ -325,9 +331,13 @@ def test_printf_and_helpers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         ("spin_dma_from_host(host, 0x1b205008, 8, 0, &c);", "store of 8 bytes to 0x1b205008 in the task"),
         ("spin_cmd_wait(4);", "spin_cmd_wait: there is no such handle; wait for one that a command has given"),
         ("spin_cmd_test(9, &done);", "spin_cmd_test: there is no such handle; test one that a command has given"),
-        ("PSPIN_REGISTER(0x60) = 1;", "an access to the core's registers: there is no such register here"),
-        ("(void)PSPIN_REGISTER(0);", "a load of the task's register: the runtime waits for tasks"),
-        ("PSPIN_REGISTER(PSPIN_KIND) = 6; (void)PSPIN_REGISTER(PSPIN_ISSUE);", "a command: its kind is none"),
+        ("MMIO_WRITE(HWSCHED_DOORBELL + 16, 1);", "an access to the core's registers: there is no such register here"),
+        (
+            "(void)MMIO_READ(PRIVATE_DMA_BASE + 0x40);",
+            "an access to the core's registers: there is no such register here",
+        ),
+        ("(void)MMIO_READ(HWSCHED_HANDLER_FUN_ADDR);", "a load of the task's register: the runtime waits for tasks"),
+        ("MMIO_WRITE(CMD_INFO, 6); (void)MMIO_READ(CMD_ISSUE);", "a command: its kind is none"),
         ("amo_add((volatile int32_t *)0x1b205080, 1);", "atomic access to 0x1b205080 in the core's registers"),
         ('while (1) __asm__ volatile("");', "still running at its limit of"),
     ],
@@ -347,7 +357,7 @@ def test_errors_have_their_line(tmp_path: Path, line: str, error: str) -> None:
         run(program(tmp_path, body), bytes(64))
     text = str(caught.value)
     assert error in text
-    assert "f at mine.c:14" in text
+    assert "f at mine.c:15" in text
 
 
 @pytest.mark.parametrize(
@@ -383,7 +393,7 @@ def test_a_program_for_another_interface_is_refused(nicety: Callable, tmp_path: 
         "the program has no init_handlers: this card runs handlers written for PsPIN (hpu.interface)" in result.stderr
     )
     result = nicety("cc", "other.c", "--interface", "spin")
-    assert (result.status, result.stderr.strip()) == (2, "nicety: --interface spin: write nicety or pspin")
+    assert (result.status, result.stderr.strip()) == (2, "nicety: --interface spin: write nicety or pspin or fpspin")
 
 
 def test_bench_handlers_says_whether_they_keep_up(nicety: Callable) -> None:

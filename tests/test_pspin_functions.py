@@ -74,7 +74,7 @@ FUNCTIONS: dict[str, tuple[str, list[int]]] = {
     "spin_dma_wait": ("spin_dma_t copy; spin_dma(packet, out + 1, 4, 1, 0, &copy); out[0] = spin_dma_wait(copy);", [0]),
     "spin_dma_test": (
         (
-            "spin_dma_t copy; bool done; spin_dma(out + 64, out + 2048, 4096, 1, 0, &copy);"
+            "spin_dma_t copy; uint32_t done; spin_dma(out + 64, out + 2048, 4096, 1, 0, &copy);"
             "out[0] = spin_dma_test(copy, &done); out[1] = done; spin_dma_wait(copy); spin_dma_test(copy, &done);"
             "out[2] = done;"
         ),
@@ -84,38 +84,38 @@ FUNCTIONS: dict[str, tuple[str, list[int]]] = {
     "spin_lock_try_lock": (
         (
             "spin_lock_t lock; spin_lock_init(&lock); out[0] = spin_lock_try_lock(&lock); out[1] ="
-            " spin_lock_try_lock(&lock) != 0;"
+            " spin_lock_try_lock(&lock);"
         ),
-        [0, 1],
+        [1, 0],
     ),
     "spin_lock_lock": (
         (
             "spin_lock_t lock; spin_lock_init(&lock); out[0] = spin_lock_lock(&lock); out[1] ="
-            " spin_lock_try_lock(&lock) != 0;"
+            " spin_lock_try_lock(&lock);"
         ),
-        [0, 1],
+        [0, 0],
     ),
     "spin_lock_unlock": (
         (
             "spin_lock_t lock; spin_lock_init(&lock); spin_lock_lock(&lock); out[0] = spin_lock_unlock(&lock);"
             "out[1] = spin_lock_try_lock(&lock);"
         ),
-        [0, 0],
+        [0, 1],
     ),
     "spin_rw_lock_r_lock": (
         (
-            "spin_rw_lock_t lock; spin_rw_lock_init(&lock); out[0] = spin_rw_lock_r_lock(&lock); out[1] ="
-            " spin_rw_lock_r_lock(&lock);"
+            "spin_rw_lock_t lock = {0, 0}; out[0] = spin_rw_lock_r_lock(&lock); out[1] = spin_rw_lock_r_lock(&lock);"
+            "out[2] = lock.glock; out[3] = lock.num_readers;"
         ),
-        [0, 0],
+        [0, 0, 1, 2],
     ),
     "spin_rw_lock_r_unlock": (
         (
             "spin_rw_lock_t lock; spin_rw_lock_init(&lock); spin_rw_lock_r_lock(&lock); out[0] ="
             " spin_rw_lock_r_unlock(&lock);"
-            "out[1] = spin_rw_lock_w_lock(&lock);"
+            "out[1] = lock.glock; out[2] = lock.num_readers; out[3] = spin_rw_lock_w_lock(&lock);"
         ),
-        [0, 0],
+        [0, 0, 0, 0],
     ),
     "spin_rw_lock_w_lock": ("spin_rw_lock_t lock; spin_rw_lock_init(&lock); out[0] = spin_rw_lock_w_lock(&lock);", [0]),
     "spin_rw_lock_w_unlock": (
@@ -127,28 +127,29 @@ FUNCTIONS: dict[str, tuple[str, list[int]]] = {
         [0, 0],
     ),
     "amo_add": ("volatile int32_t at = 12; out[0] = amo_add(&at, 5); out[1] = at;", [12, 17]),
-    "amo_swap": ("volatile int32_t at = 12; out[0] = amo_swap(&at, 5); out[1] = at;", [12, 5]),
-    "amo_and": ("volatile int32_t at = 12; out[0] = amo_and(&at, 5); out[1] = at;", [12, 4]),
-    "amo_or": ("volatile int32_t at = 12; out[0] = amo_or(&at, 5); out[1] = at;", [12, 13]),
-    "amo_xor": ("volatile int32_t at = 12; out[0] = amo_xor(&at, 5); out[1] = at;", [12, 9]),
+    "amo_store": ("volatile uint32_t at = 12; amo_store(&at, 5); out[0] = at;", [5]),
+    "amo_swap": ("volatile uint32_t at = 12; out[0] = amo_swap(&at, 5); out[1] = at;", [12, 5]),
+    "amo_and": ("volatile uint32_t at = 12; out[0] = amo_and(&at, 5); out[1] = at;", [12, 4]),
+    "amo_or": ("volatile uint32_t at = 12; out[0] = amo_or(&at, 5); out[1] = at;", [12, 13]),
+    "amo_xor": ("volatile uint32_t at = 12; out[0] = amo_xor(&at, 5); out[1] = at;", [12, 9]),
     "amo_min": ("volatile int32_t at = 12; out[0] = amo_min(&at, -5); out[1] = at;", [12, 2**32 - 5]),
     "amo_max": ("volatile int32_t at = 12; out[0] = amo_max(&at, -5); out[1] = at;", [12, 12]),
     "amo_minu": ("volatile uint32_t at = 12; out[0] = amo_minu(&at, -5); out[1] = at;", [12, 12]),
     "amo_maxu": ("volatile uint32_t at = 12; out[0] = amo_maxu(&at, -5); out[1] = at;", [12, 2**32 - 5]),
-    "load_reserved": ("volatile int32_t at = 12; out[0] = load_reserved(&at);", [12]),
+    "load_reserved": ("volatile uint32_t at = 12; out[0] = load_reserved(&at);", [12]),
     "store_conditional": (
         (
-            "volatile int32_t at = 12; load_reserved(&at); out[0] = store_conditional(&at, 13); out[1] = at;"
-            "out[2] = store_conditional(&at, 14) != 0; out[3] = at;"
+            "volatile uint32_t at = 12; load_reserved(&at); out[0] = store_conditional(&at, 13); out[1] = at;"
+            "out[2] = store_conditional(&at, 14); out[3] = at;"
         ),
         [0, 13, 1, 13],
     ),
     "compare_and_swap": (
         (
-            "volatile int32_t at = 12; out[0] = compare_and_swap(&at, 12, 13); out[1] = compare_and_swap(&at,"
+            "volatile uint32_t at = 12; out[0] = compare_and_swap(&at, 12, 13); out[1] = compare_and_swap(&at,"
             " 12, 14); out[2] = at;"
         ),
-        [0, 1, 13],
+        [0, 2**32 - 1, 13],
     ),
     "GET_IP_UDP_PLD": (
         (
@@ -193,6 +194,55 @@ FUNCTIONS: dict[str, tuple[str, list[int]]] = {
         [0x1C000000, 64, 64, 0x10414000, 944 << 10, 0, 4096, 0, 0, 0x1B205008, 0x1C400000, 72, 1],
     ),
     "handler_args_t": ("out[0] = args->hpu_gid; out[1] = args->cluster_id; out[2] = args->hpu_id;", [0, 0, 0]),
+    "futex": (
+        (
+            "futex_t futex = 7; futex_init(&futex); out[0] = futex; out[1] = futex_try_lock(&futex); out[2] ="
+            " futex_try_lock(&futex); futex_unlock(&futex); out[3] = futex; out[4] = futex_lock(&futex);"
+            "futex_unlock(&futex); out[5] = futex_lock_s(&futex); out[6] = futex;"
+        ),
+        [0, 1, 0, 0, 1, 1, 1],
+    ),
+    "spin_dma of no bytes": (
+        "spin_dma_t copy = 9; out[0] = spin_dma(packet, out, 0, 1, 0, &copy); out[1] = copy;",
+        [1, 9],
+    ),
+    "spin__": (
+        (
+            "out[0] = spin__memcpy_nonblk(packet + 28, out + 2, 4); spin__wait_for_tf_completion(out[0]);"
+            "out[1] = spin__tf_completed(out[0]); spin__memcpy(packet + 32, out + 3, 4);"
+        ),
+        [1, 1, 0x67666564, 0x6B6A6968],
+    ),
+    "axidma__": (
+        (
+            "axidma__dma_conf_t *dma = (axidma__dma_conf_t *)(PRIVATE_DMA_BASE); axidma__clear_seg_addr(dma);"
+            "out[0] = axidma__launch_oned(dma, out + 64, out + 2048, 4096); out[1] = axidma__read_completed_id(dma);"
+            "out[2] = dma->config; out[3] = axidma__memcpy_nonblk(dma, packet + 28, out + 6, 4);"
+            "axidma__wait_for_tf_completion(dma, out[3]); out[4] = axidma__tf_completed(dma, out[3]);"
+            "out[5] = dma->config;"
+        ),
+        [1, 0, 0x10001, 2, 1, 1, 0x67666564],
+    ),
+    "hwsched": (
+        (
+            "out[0] = MMIO_READ(HWSCHED_PKT_ADDR) == (uint32_t)packet; out[1] = MMIO_READ(HWSCHED_PKT_SIZE);"
+            "out[2] = MMIO_READ(HWSCHED_SCRATCHPAD_1_ADDR); out[3] = MMIO_READ(HWSCHED_SCRATCHPAD_3_SIZE);"
+            "out[4] = MMIO_READ(HWSCHED_HOST_MEM_SIZE); out[5] = MMIO_READ(HWSCHED_HOST_L2_PKT_ADDR);"
+            "out[6] = MMIO_READ(HWSCHED_HANDLER_MEM_ADDR); out[7] = MMIO_READ(HWSCHED_HANDLER_MEM_SIZE);"
+            "out[8] = MMIO_READ(HWSCHED_HOME_CLUSTER_ID); out[9] = MMIO_READ(HWSCHED_FLOW_ID);"
+        ),
+        [1, 64, 0x10414000, 944 << 10, 4096, 0x1C400000, 0x1C000000, 64, 0, 0],
+    ),
+    "pspin_rt": ("out[0] = rt_core_id(); out[1] = rt_cluster_id(); out[2] = ECALL_PSPIN_HANDLER_EXIT;", [0, 0, 10]),
+    "macros": (
+        (
+            "out[0] = ALIGN_UP(13, MEM_ALIGNMENT); out[1] = DMA_MAX_XFER_SIZE; out[2] = DMA_NULL; out[3] = AND(6, 3);"
+            "out[4] = PKT_SIZE; out[5] = PacketQueueLength; out[6] = sizeof(struct task) + sizeof(struct handler_args);"
+            "out[7] = sizeof(struct ip_hdr) + sizeof(struct udp_hdr) + sizeof(struct pkt_hdr); LABEL(here);"
+            "asm_mem_fence(); TRACING_DUMMY_INSTR(); uint32_t sp; read_register(sp, sp); out[8] = sp >> 28;"
+        ),
+        [16, 32768, 0, 2, 1024, 4194292, 88, 56, 1],
+    ),
     "spin_conf": ("out[0] = NUM_CLUSTERS; out[1] = NUM_HPUS; out[2] = NUM_CLUSTER_HPUS;", [4, 32, 8]),
 }
 
@@ -209,6 +259,22 @@ __handler__ void f(handler_args_t *args) {
     spin_cmd_wait(command);
 }
 """
+
+
+def test_a_pause_takes_its_cycles(tmp_path: Path) -> None:
+    """A turn of the loop takes 4 cycles: 1 for the sum and 3 for the branch that is taken; the last branch takes 1."""
+    text = "".join(
+        f'__asm__ volatile("csrr %0, cycle" : "=r"(from)); rt_time_wait_cycles({cycles});'
+        f'__asm__ volatile("csrr %0, cycle" : "=r"(to)); out[{at}] = to - from;'
+        for at, cycles in enumerate((32, 4, 100))
+    )
+    loop = f"uint32_t from, to; for (volatile int round = 0; round < 3; round++) {{ {text} }}"
+    _, _, memory = run(program(tmp_path, BODY % loop), PACKET)
+    took = read_words(memory[1024:], 3)
+    # 8 and 25 turns but for 2 cycles, 3 instructions before them, and those of the measurement.
+    assert 8 * 4 - 2 + 3 <= took[0] <= 8 * 4 - 2 + 3 + 5
+    assert took[1] <= 8
+    assert 25 * 4 - 2 + 3 <= took[2] <= 25 * 4 - 2 + 3 + 5
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

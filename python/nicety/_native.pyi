@@ -5,7 +5,7 @@ from typing import Any, Literal, Self, final
 
 from typing_extensions import disjoint_base
 
-_Interface = Literal["nicety", "pspin"]
+_Interface = Literal["nicety", "pspin", "fpspin"]
 _Ack = bool | Literal["no_ack", "ack", "ct_ack", "oc_ack"]
 _Put = tuple[int, int, int, int, int, int, int, int, int, _Ack]
 """Descriptor, length, rank, portal table entry, bits, local and remote offset, word for the target, own word."""
@@ -173,6 +173,7 @@ class HandlerCalls:
     ) -> int: ...
     def hpu_alloc(self, application: int, contents: bytes) -> int: ...
     def hpu_free(self, memory: int) -> None: ...
+    def hpu_variable(self, handlers: int, name: str) -> tuple[int, int]: ...
     def attach(
         self, handlers: int, state: bytes, shared: int | None, memory: HostMemory | None, application: int
     ) -> int: ...

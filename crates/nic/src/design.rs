@@ -103,7 +103,7 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// The interface that its handlers are written for: `nicety`, or `pspin` for the headers of PsPIN.
+    /// The interface that its handlers are written for: `nicety`, or `pspin` or `fpspin` for the headers of those.
     fn interface(&self) -> &'static str {
         "nicety"
     }

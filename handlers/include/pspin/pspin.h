@@ -1,200 +1,94 @@
-/* pspin.h: commands to the card, atomic operations and locks of a handler written for PsPIN. */
+/* pspin.h: atomic operations, futexes and pauses of a handler written for PsPIN. Commands and locks are in handler.h. */
 #ifndef PSPIN_PSPIN_H
 #define PSPIN_PSPIN_H
 
-#include "handler.h"
+#include <hal/pulp.h>
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 #define PSPIN_INLINE static inline __attribute__((always_inline, unused))
 
-/* The registers of the core that handlers use; see crates/nic/src/spin/handlers/pspin/hardware.rs. */
-#define PSPIN_HARDWARE 0x1B205000u
-#define PSPIN_REGISTER(offset) (*(volatile uint32_t *)(PSPIN_HARDWARE + (offset)))
+#define MEM_ALIGNMENT 4
+#define ALIGN_UP(NUM, ALIGN) ((((uint32_t)(NUM)) + ((ALIGN)-1)) & ~((ALIGN)-1))
+#define DMA_MAX_XFER_SIZE 32768
+#define DMA_NULL 0
 
-enum { PSPIN_ISSUE = 0x80, PSPIN_WAIT = 0x84, PSPIN_TEST = 0x88, PSPIN_KIND = 0x8c, PSPIN_WORDS = 0x90 };
-enum { PSPIN_HOST_DMA = 0, PSPIN_NIC_SEND = 1, PSPIN_HOST_WRITE = 2 };
+typedef uint32_t dma_t;
+typedef volatile uint32_t futex_t; /* 0, or 1 where it is taken */
 
-typedef uint32_t spin_cmd_t;  /* a command in flight, 0 to 3 */
-
-#define SPIN_SUCCESS 0
-#define SPIN_OK SPIN_SUCCESS
-#define SPIN_FAIL 1
-
-/* A packet out of the card, the bytes of which are taken at once: back to where the handler's message comes from. Here it is
- * a put with the match bits of that message, for the same offset. */
-PSPIN_INLINE int spin_send_packet(void *data, uint32_t length, spin_cmd_t *handle) {
-    PSPIN_REGISTER(PSPIN_WORDS) = 0;
-    PSPIN_REGISTER(PSPIN_WORDS + 4) = 0;
-    PSPIN_REGISTER(PSPIN_WORDS + 8) = (uint32_t)(uintptr_t)data;
-    PSPIN_REGISTER(PSPIN_WORDS + 12) = 0;
-    PSPIN_REGISTER(PSPIN_WORDS + 16) = length;
-    PSPIN_REGISTER(PSPIN_KIND) = PSPIN_NIC_SEND << 1;
-    *handle = PSPIN_REGISTER(PSPIN_ISSUE);
-    return SPIN_SUCCESS;
+/* Passes about so many cycles: 4 for each turn of a loop of two instructions; none for 4 or fewer. */
+PSPIN_INLINE void rt_time_wait_cycles(const unsigned cycles) {
+    unsigned turns = cycles, least;
+    __asm__ volatile("li %1, 4\n\t"
+                     "ble %0, %1, 2f\n\t"
+                     "srli %0, %0, 2\n"
+                     "1: addi %0, %0, -1\n\t"
+                     "bnez %0, 1b\n"
+                     "2:"
+                     : "+r"(turns), "=&r"(least));
 }
 
-/* The same to a rank. */
-PSPIN_INLINE int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *handle) {
-    PSPIN_REGISTER(PSPIN_WORDS) = dest;
-    PSPIN_REGISTER(PSPIN_WORDS + 4) = 1;
-    PSPIN_REGISTER(PSPIN_WORDS + 8) = (uint32_t)(uintptr_t)data;
-    PSPIN_REGISTER(PSPIN_WORDS + 12) = 0;
-    PSPIN_REGISTER(PSPIN_WORDS + 16) = length;
-    PSPIN_REGISTER(PSPIN_KIND) = PSPIN_NIC_SEND << 1;
-    *handle = PSPIN_REGISTER(PSPIN_ISSUE);
-    return SPIN_SUCCESS;
+/* Keeps the compiler from moving accesses over it. */
+PSPIN_INLINE void asm_mem_fence(void) { __asm__ volatile("" ::: "memory"); }
+
+PSPIN_INLINE uint32_t load_reserved(volatile const uint32_t *const addr) {
+    uint32_t value;
+    __asm__ volatile("lr.w %0, (%1)" : "=r"(value) : "r"(addr) : "memory");
+    return value;
 }
 
-PSPIN_INLINE int pspin_host_dma(uint64_t host, uint32_t nic, uint32_t length, uint32_t to_host, bool event,
-                                spin_cmd_t *handle) {
-    PSPIN_REGISTER(PSPIN_WORDS) = (uint32_t)host;
-    PSPIN_REGISTER(PSPIN_WORDS + 4) = (uint32_t)(host >> 32);
-    PSPIN_REGISTER(PSPIN_WORDS + 8) = nic;
-    PSPIN_REGISTER(PSPIN_WORDS + 12) = length;
-    PSPIN_REGISTER(PSPIN_WORDS + 16) = to_host;
-    PSPIN_REGISTER(PSPIN_KIND) = PSPIN_HOST_DMA << 1 | event;
-    *handle = PSPIN_REGISTER(PSPIN_ISSUE);
-    return SPIN_SUCCESS;
+/* 0 if it has stored, 1 if the reservation was lost. An address without memory, 2 or 3 on PsPIN, stops the handler. */
+PSPIN_INLINE unsigned store_conditional(volatile uint32_t *const addr, const uint32_t val) {
+    unsigned failed;
+    __asm__ volatile("sc.w %0, %2, (%1)" : "=r"(failed) : "r"(addr), "r"(val) : "memory");
+    return failed;
 }
 
-/* Copies `length` bytes between the card's memory, at `nic`, and host memory: that of the task, or the handlers' second
- * region. The bytes to the host are taken at once; those from it are in place when their command has been waited for.
- * `event`: count one on the counter of the match entry. */
-PSPIN_INLINE int spin_dma_to_host(uint64_t host, uint32_t nic, uint32_t length, bool event, spin_cmd_t *handle) {
-    return pspin_host_dma(host, nic, length, 1, event, handle);
-}
-PSPIN_INLINE int spin_dma_from_host(uint64_t host, uint32_t nic, uint32_t length, bool event, spin_cmd_t *handle) {
-    return pspin_host_dma(host, nic, length, 0, event, handle);
-}
-
-/* Writes 8 bytes to host memory. */
-PSPIN_INLINE int spin_write_to_host(uint64_t host, uint64_t data, spin_cmd_t *handle) {
-    PSPIN_REGISTER(PSPIN_WORDS) = (uint32_t)host;
-    PSPIN_REGISTER(PSPIN_WORDS + 4) = (uint32_t)(host >> 32);
-    PSPIN_REGISTER(PSPIN_WORDS + 8) = 8 << 1 | 1;
-    PSPIN_REGISTER(PSPIN_WORDS + 12) = (uint32_t)data;
-    PSPIN_REGISTER(PSPIN_WORDS + 16) = (uint32_t)(data >> 32);
-    PSPIN_REGISTER(PSPIN_KIND) = PSPIN_HOST_WRITE << 1;
-    *handle = PSPIN_REGISTER(PSPIN_ISSUE);
-    return SPIN_SUCCESS;
-}
-#define spin_host_write spin_write_to_host
-
-/* Waits until a command is done, and whether it is. */
-PSPIN_INLINE int spin_cmd_wait(spin_cmd_t handle) {
-    PSPIN_REGISTER(PSPIN_WAIT) = handle;
-    __asm__ volatile("" ::: "memory");
-    return SPIN_SUCCESS;
-}
-PSPIN_INLINE int spin_cmd_test(spin_cmd_t handle, bool *completed) {
-    PSPIN_REGISTER(PSPIN_TEST) = handle;
-    *completed = PSPIN_REGISTER(PSPIN_TEST) != 0;
-    __asm__ volatile("" ::: "memory");
-    return SPIN_SUCCESS;
+/* One attempt: 0 if it has swapped, -1 if another value was there, above 0 if the reservation was lost. */
+PSPIN_INLINE int compare_and_swap(volatile uint32_t *const addr, const uint32_t old, const uint32_t new) {
+    return load_reserved(addr) == old ? (int)store_conditional(addr, new) : -1;
 }
 
 /* Atomic operations on words; each returns the value before. */
 #define PSPIN_AMO(name, type, instruction)                                                              \
-    PSPIN_INLINE type name(volatile type *address, type value) {                                        \
+    PSPIN_INLINE type name(volatile type *const addr, const type val) {                                 \
         type before;                                                                                    \
-        __asm__ volatile(instruction " %0, %2, (%1)" : "=r"(before) : "r"(address), "r"(value) : "memory"); \
+        __asm__ volatile(instruction " %0, %2, (%1)" : "=r"(before) : "r"(addr), "r"(val) : "memory");  \
         return before;                                                                                  \
     }
 PSPIN_AMO(amo_add, int32_t, "amoadd.w")
-PSPIN_AMO(amo_swap, int32_t, "amoswap.w")
-PSPIN_AMO(amo_and, int32_t, "amoand.w")
-PSPIN_AMO(amo_or, int32_t, "amoor.w")
-PSPIN_AMO(amo_xor, int32_t, "amoxor.w")
 PSPIN_AMO(amo_min, int32_t, "amomin.w")
 PSPIN_AMO(amo_max, int32_t, "amomax.w")
+PSPIN_AMO(amo_swap, uint32_t, "amoswap.w")
+PSPIN_AMO(amo_and, uint32_t, "amoand.w")
+PSPIN_AMO(amo_or, uint32_t, "amoor.w")
+PSPIN_AMO(amo_xor, uint32_t, "amoxor.w")
 PSPIN_AMO(amo_minu, uint32_t, "amominu.w")
 PSPIN_AMO(amo_maxu, uint32_t, "amomaxu.w")
 
-PSPIN_INLINE int32_t load_reserved(volatile int32_t *address) {
-    int32_t value;
-    __asm__ volatile("lr.w %0, (%1)" : "=r"(value) : "r"(address) : "memory");
-    return value;
-}
-/* 0 if it has stored. */
-PSPIN_INLINE int32_t store_conditional(volatile int32_t *address, int32_t value) {
-    int32_t failed;
-    __asm__ volatile("sc.w %0, %2, (%1)" : "=r"(failed) : "r"(address), "r"(value) : "memory");
-    return failed;
-}
-/* 0 if it has swapped, 1 if another value was there. */
-PSPIN_INLINE int32_t compare_and_swap(volatile int32_t *address, int32_t old, int32_t value) {
-    do {
-        if (load_reserved(address) != old) return 1;
-    } while (store_conditional(address, value) != 0);
-    return 0;
+PSPIN_INLINE void amo_store(volatile uint32_t *const addr, const uint32_t val) {
+    __asm__ volatile("amoswap.w zero, %1, (%0)" : : "r"(addr), "r"(val) : "memory");
 }
 
-/* Locks. */
-typedef volatile int32_t spin_lock_t;
+PSPIN_INLINE void futex_init(futex_t *futex) { amo_store(futex, 0); }
+PSPIN_INLINE void futex_unlock(futex_t *futex) { futex_init(futex); }
 
-PSPIN_INLINE int spin_lock_init(spin_lock_t *lock) {
-    *lock = 0;
-    return SPIN_SUCCESS;
-}
-/* 0 if the lock was free and is taken now. */
-PSPIN_INLINE int spin_lock_try_lock(spin_lock_t *lock) { return amo_swap(lock, 1); }
-PSPIN_INLINE int spin_lock_lock(spin_lock_t *lock) {
-    while (spin_lock_try_lock(lock) != 0)
-        ;
-    return SPIN_SUCCESS;
-}
-PSPIN_INLINE int spin_lock_unlock(spin_lock_t *lock) {
-    amo_swap(lock, 0);
-    return SPIN_SUCCESS;
-}
+/* 1 if it was free, and is taken now; 0 if not. */
+PSPIN_INLINE int futex_try_lock(futex_t *futex) { return amo_or(futex, 1) == 0; }
 
-/* Locks of any number of readers or one writer. */
-typedef struct {
-    volatile int32_t readers;
-    spin_lock_t writer;
-} spin_rw_lock_t;
-
-PSPIN_INLINE int spin_rw_lock_init(spin_rw_lock_t *lock) {
-    lock->readers = 0;
-    return spin_lock_init(&lock->writer);
+/* Both return 1 when they have it. The second one pauses between its attempts. */
+PSPIN_INLINE int futex_lock(futex_t *futex) {
+    while (!futex_try_lock(futex)) {
+    }
+    return 1;
 }
-PSPIN_INLINE int spin_rw_lock_r_lock(spin_rw_lock_t *lock) {
-    spin_lock_lock(&lock->writer);
-    amo_add(&lock->readers, 1);
-    return spin_lock_unlock(&lock->writer);
-}
-PSPIN_INLINE int spin_rw_lock_r_unlock(spin_rw_lock_t *lock) {
-    amo_add(&lock->readers, -1);
-    return SPIN_SUCCESS;
-}
-PSPIN_INLINE int spin_rw_lock_w_lock(spin_rw_lock_t *lock) {
-    spin_lock_lock(&lock->writer);
-    while (amo_add(&lock->readers, 0) != 0)
-        ;
-    return SPIN_SUCCESS;
-}
-PSPIN_INLINE int spin_rw_lock_w_unlock(spin_rw_lock_t *lock) { return spin_lock_unlock(&lock->writer); }
-
-/* Calls of the runtime that are no accesses to registers. */
-enum { PSPIN_CALL_PRINTF = 0x150, PSPIN_CALL_DMA = 0x160, PSPIN_CALL_UNTIL = 0x161 };
-
-PSPIN_INLINE uint32_t pspin_call(uint32_t number, uint32_t x0, uint32_t x1, uint32_t x2) {
-    register uint32_t a0 __asm__("a0") = x0;
-    register uint32_t a1 __asm__("a1") = x1;
-    register uint32_t a2 __asm__("a2") = x2;
-    register uint32_t a7 __asm__("a7") = number;
-    __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a7) : "memory");
-    return a0;
-}
-
-/* Prints to the simulation's log, with time, node and core. Conversions: d i u x X o c s p and %, with flags, width,
- * precision and the lengths hh h l ll z; no floating point. */
-#define printf pspin_printf /* that of stdio.h is for bare programs */
-__attribute__((format(__printf__, 1, 2), unused, noinline)) static int pspin_printf(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int written = (int)pspin_call(PSPIN_CALL_PRINTF, (uint32_t)(uintptr_t)format, (uint32_t)(uintptr_t)arguments, 0);
-    va_end(arguments);
-    return written;
+PSPIN_INLINE int futex_lock_s(futex_t *futex) {
+    while (!futex_try_lock(futex)) rt_time_wait_cycles(32);
+    return 1;
 }
 
 #endif

@@ -2,13 +2,30 @@
 #ifndef PSPIN_SPIN_CONF_H
 #define PSPIN_SPIN_CONF_H
 
-/* The names of PsPIN's runtime, and those of its simulator. */
+#ifndef NB_CLUSTERS
 #define NB_CLUSTERS 4
+#endif
+#ifndef NB_CORES
 #define NB_CORES 8
-#define CORE_COUNT (NB_CLUSTERS * NB_CORES)
-#define NUM_CLUSTERS NB_CLUSTERS
-#define NUM_HPUS_PER_CLUSTER NB_CORES
-#define NUM_CLUSTER_HPUS NUM_HPUS_PER_CLUSTER
-#define NUM_HPUS (NUM_CLUSTERS * NUM_HPUS_PER_CLUSTER)
+#endif
+#define CORE_COUNT (NB_CORES * NB_CLUSTERS)
+#define NUM_CLUSTER_HPUS (NB_CORES)
+
+/* Sizes that PsPIN's own programs are configured with. The card's are in its spec. */
+#ifndef PKT_SIZE
+#define PKT_SIZE 1024
+#endif
+#define PacketQueueLength (4 * (1 << 20) - 3 * 4)
+
+/* Further names of nicety's. They are no macros, because handlers of PsPIN define a macro NUM_CLUSTERS of their own. */
+#ifndef NUM_CLUSTERS
+enum { NUM_CLUSTERS = NB_CLUSTERS };
+#endif
+#ifndef NUM_HPUS
+enum { NUM_HPUS = CORE_COUNT };
+#endif
+#ifndef NUM_HPUS_PER_CLUSTER
+enum { NUM_HPUS_PER_CLUSTER = NB_CORES };
+#endif
 
 #endif

@@ -1,33 +1,42 @@
-/* spin_dma.h: copies by the DMA engine of the core's cluster. */
+/* spin_dma.h: where the DMA engines of clusters are, and copies by them; spin_dma and its like are in handler.h. */
 #ifndef PSPIN_SPIN_DMA_H
 #define PSPIN_SPIN_DMA_H
 
-#include "pspin.h"
+#include <hal/pulp.h>
+#include <libaxidma.h>
 
-enum { SPIN_DMA_LOC2EXT = 0, SPIN_DMA_EXT2LOC = 1 };
+#define CLUSTER_BASE 0x10000000
+#define DMA_OFFSET 0x1800
+/* The core's own cluster's engine. */
+#define PRIVATE_DMA_BASE (ARCHI_DEMUX_PERIPHERALS_ADDR + ARCHI_MCHAN_DEMUX_OFFSET)
+/* Those of all clusters; a handler that accesses them is stopped here. PsPIN writes it so. */
+#define PUPLIC_DMA_BASE (CLUSTER_BASE + ARCHI_CLUSTER_PERIPHERALS_OFFSET + DMA_OFFSET)
 
-typedef uint32_t spin_dma_t;  /* a copy in flight: the cycle at which it is done */
+#define SPIN_PRIVATE_DMA ((axidma__dma_conf_t *)(PRIVATE_DMA_BASE))
+#define SPIN_PUBLIC_DMA(cluster) ((axidma__dma_conf_t *)(PUPLIC_DMA_BASE + (cluster)*ARCHI_CLUSTER_SIZE))
 
-/* Copies `size` bytes on the card. The engine is the one that copies packets. The direction (0 or 1) and the options are PsPIN's,
- * and change nothing here: addresses say where the bytes are. They are copied at once, and the copy is done in its time. */
-PSPIN_INLINE int spin_dma(void *source, void *destination, size_t size, int direction, uint32_t options,
-                          spin_dma_t *transfer) {
-    (void)direction;
-    (void)options;
-    *transfer = pspin_call(PSPIN_CALL_DMA, (uint32_t)(uintptr_t)source, (uint32_t)(uintptr_t)destination, size);
-    return SPIN_SUCCESS;
+AXIDMA_INLINE uint32_t spin__memcpy_nonblk(void *src_addr, void *dst_addr, uint32_t num_bytes) {
+    return axidma__memcpy_nonblk(SPIN_PRIVATE_DMA, src_addr, dst_addr, num_bytes);
 }
-
-PSPIN_INLINE int spin_dma_wait(spin_dma_t transfer) {
-    pspin_call(PSPIN_CALL_UNTIL, transfer, 0, 0);
-    return SPIN_SUCCESS;
+AXIDMA_INLINE void spin__memcpy(void *src_addr, void *dst_addr, uint32_t num_bytes) {
+    axidma__memcpy(SPIN_PRIVATE_DMA, src_addr, dst_addr, num_bytes);
 }
+AXIDMA_INLINE void spin__wait_for_tf_completion(uint32_t tf_id) {
+    axidma__wait_for_tf_completion(SPIN_PRIVATE_DMA, tf_id);
+}
+AXIDMA_INLINE char spin__tf_completed(uint32_t tf_id) { return axidma__tf_completed(SPIN_PRIVATE_DMA, tf_id); }
 
-PSPIN_INLINE int spin_dma_test(spin_dma_t transfer, bool *completed) {
-    uint32_t now;
-    __asm__ volatile("csrr %0, time" : "=r"(now));
-    *completed = (int32_t)(now - transfer) >= 0;
-    return SPIN_SUCCESS;
+AXIDMA_INLINE uint32_t spin__public_memcpy_nonblk(void *src_addr, void *dst_addr, uint32_t num_bytes, uint32_t cluster_id) {
+    return axidma__memcpy_nonblk(SPIN_PUBLIC_DMA(cluster_id), src_addr, dst_addr, num_bytes);
+}
+AXIDMA_INLINE void spin__public_memcpy(void *src_addr, void *dst_addr, uint32_t num_bytes, uint32_t cluster_id) {
+    axidma__memcpy(SPIN_PUBLIC_DMA(cluster_id), src_addr, dst_addr, num_bytes);
+}
+AXIDMA_INLINE void spin__public_wait_for_tf_completion(uint32_t tf_id, uint32_t cluster_id) {
+    axidma__wait_for_tf_completion(SPIN_PUBLIC_DMA(cluster_id), tf_id);
+}
+AXIDMA_INLINE char spin__public_tf_completed(uint32_t tf_id, uint32_t cluster_id) {
+    return axidma__tf_completed(SPIN_PUBLIC_DMA(cluster_id), tf_id);
 }
 
 #endif

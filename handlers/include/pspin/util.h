@@ -3,9 +3,11 @@
 #define PSPIN_UTIL_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #define MIN(a, b) (((a) < (b)) ? (a) : (b))
 #define MAX(a, b) (((a) > (b)) ? (a) : (b))
+#define AND(a, b) ((a) & (b))
 #define DIV_CEIL(a, b) (((a) + (b)-1) / (b))
 /* a modulo b, where b is a power of two, and a divided by a power of two, whose logarithm is given. */
 #define FAST_MOD(a, b) ((a) & ((b) - 1))
@@ -14,16 +16,34 @@
 #define STRINGIFY(x) #x
 #define read_csr(reg, val) __asm__ volatile("csrr %0, " STRINGIFY(reg) : "=r"(val));
 #define write_csr(reg, val) __asm__ volatile("csrw " STRINGIFY(reg) ", %0" : : "rK"(val) : "memory");
+#define clear_csr(reg, mask) __asm__ volatile("csrc " STRINGIFY(reg) ", %0" : : "rK"(mask) : "memory");
+#define read_register(reg, val) __asm__ volatile("addi %0, " STRINGIFY(reg) ", 0" : "=r"(val));
+#define write_register(reg, val) __asm__ volatile("addi " STRINGIFY(reg) ", %0, 0" : : "r"(val) : "memory");
 
-/* With CHECK_ASSERTS a condition that does not hold stops the handler. */
+#define LABEL(name) __asm__ volatile(#name ":" ::: "memory")
+#ifdef ENABLE_TRACING
+#define TRACING_DUMMY_INSTR() __asm__ volatile("nop")
+#else
+#define TRACING_DUMMY_INSTR()
+#endif
+
+/* Stops the handler here, with this text where the compiler can tell it. */
+#if defined(__has_builtin) && __has_builtin(__builtin_verbose_trap)
+#define PSPIN_STOP(text) __builtin_verbose_trap("pspin", text)
+#else
+#define PSPIN_STOP(text) __builtin_trap()
+#endif
+
+/* On PsPIN it ends the simulation. Here it stops the handler, so that the run fails and names the line. */
+#define TERMINATE { PSPIN_STOP("the program ends the simulation (TERMINATE)"); }
+
+/* With CHECK_ASSERTS a condition that does not hold is printed, and does as TERMINATE. */
 #ifdef CHECK_ASSERTS
 #define ASSERT(condition)                                                                              \
-    do {                                                                                               \
-        if (!(condition)) {                                                                            \
-            printf("%s:%d: assertion failed: %s\n", __FILE__, __LINE__, #condition);                  \
-            __builtin_trap();                                                                          \
-        }                                                                                              \
-    } while (0)
+    if (!(condition)) {                                                                                \
+        printf("Assertion fail: " #condition " at " __FILE__ ":%d\n", __LINE__);                       \
+        PSPIN_STOP("assertion failed: " #condition);                                                   \
+    }
 #else
 #define ASSERT(condition)
 #endif

@@ -86,7 +86,8 @@ class Card:
     @property
     def interface(self) -> Interface:
         """What handlers are written for."""
-        return "pspin" if self.values.get("hpu.interface") == "pspin" else "nicety"
+        interface: Interface = self.values.get("hpu.interface", "nicety")
+        return interface
 
 
 @dataclass(frozen=True)

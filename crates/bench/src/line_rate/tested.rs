@@ -78,10 +78,14 @@ impl<'c> Tested<'c> {
         }
     }
 
-    /// What its packets are: handlers for PsPIN find those that PsPIN has.
+    /// What its packets are: handlers for PsPIN find those that PsPIN has. Those for FPsPIN find frames.
     pub(super) fn form(&self) -> Form {
         match self {
-            Tested::Messages(spec) if spec.hpu.pspin.is_some() => Form::Packet,
+            Tested::Messages(spec)
+                if spec.hpu.pspin.is_some_and(|commands| commands.cycle_call.is_none()) =>
+            {
+                Form::Packet
+            }
             _ => Form::Frame,
         }
     }

@@ -112,9 +112,15 @@ impl Card {
                 None
             }
         };
-        match completion {
-            Some(path) => self.run_completion(place, path),
-            None => self.complete_in_order(place),
+        let last = self.incoming.borrow_mut().get(place).last.take();
+        match (completion, last) {
+            (Some(path), last) => self.run_completion(place, path, last),
+            (None, last) => {
+                if let Some(last) = last {
+                    self.release_last(&last);
+                }
+                self.complete_in_order(place);
+            }
         }
     }
 

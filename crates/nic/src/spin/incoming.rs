@@ -109,10 +109,20 @@ pub(super) struct Incoming {
     /// The path of the message's latest step.
     pub(super) path: Path,
     pub(super) completion_started: bool,
+    /// Its last packet, for a tail handler of PsPIN's.
+    pub(super) last: Option<Box<LastPacket>>,
     /// Whether the message is done and waits only for those before it.
     pub(super) done: bool,
     /// The next message to complete after it, if one has matched.
     pub(super) behind: Option<usize>,
+}
+
+/// The last packet of a message, kept for a tail handler of PsPIN's. Source: PsPIN's `mpq_engine.sv`, where the queue of a message gives up
+/// its last packet when the task of the tail handler has been sent.
+pub(super) struct LastPacket {
+    pub(super) packet: Arrived,
+    /// Its slots of the packet buffer, where it has some.
+    pub(super) slot: Option<u32>,
 }
 
 /// A packet in use by transfers of ended handlers.
@@ -160,6 +170,15 @@ impl Incoming {
         let operand = self.header.payload_bytes().saturating_sub(self.header.length);
         let left = if left == 0 { 0 } else { left + operand };
         len.min(left.saturating_sub(offset))
+    }
+
+    /// Whether a packet of so many bytes from `offset` on is the last one, and a tail handler of PsPIN's will have it.
+    pub(super) fn keeps(&self, offset: u64, bytes: u64) -> bool {
+        let has_tail = |attachment: &Rc<Attachment>| {
+            let handlers = &attachment.program.handlers;
+            handlers.pspin.is_some() && handlers.completion.is_some()
+        };
+        offset + bytes == self.header.payload_bytes() && self.attachment.as_ref().is_some_and(has_tail)
     }
 
     /// Whether it still lacks so many bytes, so that a further packet may be its own.
@@ -271,6 +290,7 @@ impl IncomingTable {
         self.by_message.remove(&message);
         self.last.set(None);
         self.places[place].attachment = None;
+        debug_assert!(self.places[place].last.is_none(), "it had a tail handler, or is not kept");
         self.free.push(place);
     }
 

@@ -22,6 +22,11 @@ pub enum HandlerSetup {
     HpuFree {
         memory: HpuMemoryId,
     },
+    /// Its number is in the upper half of the outcome, its length in the lower one.
+    HpuVariable {
+        handlers: u32,
+        name: String,
+    },
     Attach {
         /// Numbered by the outcome of `Load`.
         handlers: u64,
@@ -58,6 +63,10 @@ impl Program {
                 Ok(Outcome::Word(portals.hpu_alloc(application, contents)?.0))
             }
             HandlerSetup::HpuFree { memory } => portals.hpu_free(memory).map(nothing),
+            HandlerSetup::HpuVariable { handlers, name } => {
+                let (memory, bytes) = portals.hpu_variable(handlers, &name)?;
+                Ok(Outcome::Word(memory.0 << 32 | bytes))
+            }
             HandlerSetup::Attach { handlers, state, shared, memory, application } => {
                 let loaded = self.0.loaded.handlers.borrow();
                 let unknown = || Error::Program(format!("there are no handlers {handlers}"));

@@ -23,6 +23,14 @@ impl Portals {
         self.card.hpu_alloc(application, contents).map_err(input)
     }
 
+    /// A variable of the program of attached handlers, as HPU memory to read and to write, with its length in bytes.
+    ///
+    /// # Errors
+    /// When there are no such handlers, or their program has no such variable.
+    pub fn hpu_variable(&self, handlers: u32, name: &str) -> Result<(HpuMemoryId, u64), Error> {
+        self.card.hpu_variable(handlers, name).map_err(input)
+    }
+
     /// Frees HPU memory (`PtlHPUFreeMem`).
     ///
     /// # Errors

@@ -58,6 +58,12 @@ impl HandlerCalls {
         self.0.set_up(Setup::Handlers(HandlerSetup::HpuFree { memory })).map(drop)
     }
 
+    fn hpu_variable(&self, handlers: &Bound<'_, PyAny>, name: String) -> PyResult<(u64, u64)> {
+        let handlers = u32_of(handlers, "handlers")?;
+        let word = self.number(HandlerSetup::HpuVariable { handlers, name })?;
+        Ok((word >> 32, word & u64::from(u32::MAX)))
+    }
+
     fn attach(
         &self,
         handlers: u64,

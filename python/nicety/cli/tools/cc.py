@@ -30,7 +30,8 @@ def _cc(
     interface: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="What handlers are written for, as a card's hpu.interface has it: nicety or pspin."
+            metavar="NAME",
+            help="What handlers are written for, as a card's hpu.interface has it: nicety, pspin or fpspin.",
         ),
     ] = "nicety",
     cc: Compiler = None,

@@ -36,11 +36,12 @@ class Application:
 
 @dataclass(frozen=True)
 class HpuMemory:
-    """HPU memory of an application, made by `host.portals.hpu_alloc`."""
+    """HPU memory of an application, made by `host.portals.hpu_alloc`, or a variable, by `host.portals.hpu_variable`."""
 
     length_bytes: int
     application: Application
     number: int
+    variable: str | None = None
 
 
 class Offload(CardCalls):
@@ -87,13 +88,26 @@ class Offload(CardCalls):
         owner = self._application(application)
         return HpuMemory(len(contents), owner, self._handlers.hpu_alloc(owner.number, bytes(contents)))
 
+    def hpu_variable(self, handlers: int, name: str) -> HpuMemory:
+        """A variable of a program on the card, to be read and written by `hpu_read` and `hpu_write`.
+
+        Args:
+            handlers: attached handlers of the program.
+            name: the variable's name in C; it is not `static`.
+
+        Raises:
+            InputError: where there are no such handlers, or their program has no such variable.
+        """
+        number, length_bytes = self._handlers.hpu_variable(handlers, text(name, "name", "counters"))
+        return HpuMemory(length_bytes, self._application(None), number, name)
+
     def hpu_free(self, memory: HpuMemory) -> None:
         """Free HPU memory (`PtlHPUFreeMem`).
 
         Raises:
             InputError: where it was freed before, or handlers that are attached have it as their state.
         """
-        self._handlers.hpu_free(self._hpu_memory(memory).number)
+        self._handlers.hpu_free(self._allocated(memory).number)
 
     def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
         """Post a write of HPU memory, which handlers may have as their state.
@@ -149,7 +163,7 @@ class Offload(CardCalls):
             raise InputError(f"attach takes nicety.Handlers, not {type(handlers).__name__}")
         if not isinstance(state, bytes | bytearray | memoryview | HpuMemory):
             raise InputError(f"state is bytes, such as bytes(8), or HPU memory, not {type(state).__name__}")
-        shared = self._hpu_memory(state) if isinstance(state, HpuMemory) else None
+        shared = self._allocated(state) if isinstance(state, HpuMemory) else None
         own = b"" if isinstance(state, HpuMemory) else bytes(state)
         owner = self._application(application or (shared.application if shared else None))
         isa, interface = self._calls.isa(), self._calls.interface()
@@ -179,6 +193,11 @@ class Offload(CardCalls):
                 f"application '{application.name}' is on the card of rank {application.rank}, not of {self._calls.rank}"
             )
         return application
+
+    def _allocated(self, memory: HpuMemory) -> HpuMemory:
+        if self._hpu_memory(memory).variable is not None:
+            raise InputError(f"'{memory.variable}' is a variable of a program; make memory with host.portals.hpu_alloc")
+        return memory
 
     def _hpu_memory(self, memory: HpuMemory) -> HpuMemory:
         if not isinstance(memory, HpuMemory):

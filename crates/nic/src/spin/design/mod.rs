@@ -91,7 +91,7 @@ impl CardSpec for SpinSpec {
     }
 
     fn interface(&self) -> &'static str {
-        if self.hpu.pspin.is_some() { "pspin" } else { "nicety" }
+        self.hpu.pspin.map_or("nicety", |commands| commands.interface())
     }
 
     fn protocol(&self) -> String {

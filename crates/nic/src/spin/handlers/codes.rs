@@ -20,8 +20,8 @@ pub(in crate::spin) mod number {
     pub const FADD: u32 = 0x131;
     pub const YIELD: u32 = 0x140;
     pub const PRINTF: u32 = 0x150;
-    pub const PSPIN_DMA: u32 = 0x160;
-    pub const PSPIN_UNTIL: u32 = 0x161;
+    /// FPsPIN's own number.
+    pub const FPSPIN_CYCLES: u32 = 1;
     pub const FRAME_PUSH: u32 = 0x170;
     pub const FRAME_PULL: u32 = 0x171;
     pub const FRAME_RESIZE: u32 = 0x172;
@@ -40,7 +40,7 @@ pub(in crate::spin) const fn command_name(number: u32) -> &'static str {
         number::DMA_TEST => "DMA test",
         number::DMA_WAIT => "DMA wait",
         number::YIELD => "yield",
-        number::PSPIN_DMA | number::PSPIN_UNTIL => "cluster DMA",
+        number::FPSPIN_CYCLES => "cycles",
         number::FRAME_PUSH | number::FRAME_PULL | number::FRAME_RESIZE => "frame length",
         _ => "command",
     }

@@ -1,7 +1,8 @@
 //! The fate of packets: to handlers, to host memory or dropped; and the handlers that are ready to run.
 
 use crate::spin::Card;
-use crate::spin::incoming::{Arrived, Fate};
+use crate::spin::handlers::outcome::{Ended, returned};
+use crate::spin::incoming::{Arrived, Fate, LastPacket};
 use crate::spin::programs::program::Kind;
 use nicety_portals::HeaderKind;
 use nicety_types::{Path, Time};
@@ -62,10 +63,34 @@ impl Card {
         self.ready(Run::new(place, Kind::Header, Some(packet), path));
     }
 
-    /// Has the completion handler of a message run.
-    pub(in crate::spin) fn run_completion(self: &Rc<Card>, place: usize, path: Path) {
+    /// Has the completion handler of a message run, on PsPIN on its last packet.
+    pub(in crate::spin) fn run_completion(
+        self: &Rc<Card>,
+        place: usize,
+        path: Path,
+        last: Option<Box<LastPacket>>,
+    ) {
         self.contexts.completes();
-        self.ready(Run::new(place, Kind::Completion, None, path));
+        let (packet, slot) = last.map_or((None, None), |last| (Some(last.packet), last.slot));
+        let run = Run::new(place, Kind::Completion, packet, path);
+        self.ready(Run { slots: Slots { buffer: slot, cluster: None }, ..run });
+    }
+
+    /// Whether the packet of a run that has ended is kept for a tail handler.
+    pub(in crate::spin) fn keeps(&self, run: &Run, ended: &Ended) -> bool {
+        let Some(packet) = &run.packet else { return false };
+        run.kind == Kind::Payload
+            && matches!(ended, Ended::Returned(returned::SUCCESS))
+            && self.incoming.borrow_mut().get(run.place).keeps(packet.offset, packet.payload.len())
+    }
+
+    /// Keeps a packet for a tail handler, if it is the last one of a message that has one.
+    pub(in crate::spin) fn keep_last(&self, place: usize, packet: Arrived, slot: Option<u32>) {
+        let mut table = self.incoming.borrow_mut();
+        let incoming = table.get(place);
+        if incoming.keeps(packet.offset, packet.payload.len()) {
+            incoming.last = Some(Box::new(LastPacket { packet, slot }));
+        }
     }
 
     /// The header handler, which ran on the first packet, has decided the packets' fate.
@@ -91,7 +116,7 @@ impl Card {
             Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
             Fate::Drop => {
                 self.count_dropped(place, &packet);
-                self.settled(place, packet.offset, &packet.path);
+                self.settled_unhandled(place, packet);
             }
             Fate::Process | Fate::Deposit if self.asks(place) => {
                 // Boxed: it is rarer than puts, and the task of every packet would be larger for it.
@@ -99,7 +124,7 @@ impl Card {
             }
             Fate::Process => {
                 if self.kept(place, &packet) == 0 {
-                    self.settled(place, packet.offset, &packet.path);
+                    self.settled_unhandled(place, packet);
                 } else {
                     let path = packet.path.clone();
                     self.ready(Run::new(place, Kind::Payload, Some(packet), path));
@@ -107,6 +132,13 @@ impl Card {
             }
             Fate::Deposit => self.deposit(place, packet).await,
         }
+    }
+
+    /// Settles a packet on which no packet handler runs.
+    fn settled_unhandled(self: &Rc<Card>, place: usize, packet: Arrived) {
+        let (offset, path) = (packet.offset, packet.path.clone());
+        self.keep_last(place, packet, None);
+        self.settled(place, offset, &path);
     }
 
     /// Whether a message asks the card for more than a write of its bytes.

@@ -66,7 +66,7 @@ const fn leaves_open(value: u32) -> bool {
 impl Card {
     /// Applies a handler's result.
     pub(in crate::spin) fn ended(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
-        let Run { place, kind, packet, .. } = run;
+        let Run { place, kind, packet, slots, .. } = run;
         let offset = packet.as_ref().map(|packet| packet.offset);
         if kind == Kind::Completion {
             self.contexts.completed();
@@ -104,7 +104,12 @@ impl Card {
             (Kind::Header, returned::DROP | returned::DROP_PENDING) => {
                 self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path);
             }
-            (Kind::Payload, returned::SUCCESS) => self.settled(place, offset.unwrap_or(0), &path),
+            (Kind::Payload, returned::SUCCESS) => {
+                if let Some(packet) = packet {
+                    self.keep_last(place, packet, slots.buffer);
+                }
+                self.settled(place, offset.unwrap_or(0), &path);
+            }
             (Kind::Payload, returned::DROP) => {
                 self.count_dropped(place, &packet.expect("it ran on one"));
                 self.settled(place, offset.unwrap_or(0), &path);

@@ -4,7 +4,9 @@
 use crate::spin::Card;
 use crate::spin::host::CallError;
 use crate::spin::programs::application::{Application, ApplicationConfig, ApplicationId, ApplicationReport};
-use crate::spin::programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, Program, State};
+use crate::spin::programs::attachments::{
+    Attach, AttachError, Attachment, HpuMemoryId, Program, State, Variable,
+};
 use crate::spin::programs::memory::Piece;
 use crate::spin::programs::program::Handlers;
 use std::cell::Cell;
@@ -49,10 +51,35 @@ impl Card {
             return Err(AttachError::Nothing.into());
         }
         let piece = Rc::new(self.attachments.take(&application, contents)?);
-        let id = HpuMemoryId(self.attachments.allocated.get());
-        self.attachments.allocated.set(id.0 + 1);
+        let id = self.next_memory();
         self.attachments.pieces.borrow_mut().insert(id, piece);
         Ok(id)
+    }
+
+    fn next_memory(&self) -> HpuMemoryId {
+        let id = HpuMemoryId(self.attachments.allocated.get());
+        self.attachments.allocated.set(id.0 + 1);
+        id
+    }
+
+    /// A variable of the program of attached handlers, as HPU memory that the host may read and write. Returns it with its length in bytes;
+    /// set-up, takes no virtual time.
+    ///
+    /// # Errors
+    /// When there are no such handlers, or their program has no such variable.
+    pub fn hpu_variable(&self, cookie: u32, name: &str) -> Result<(HpuMemoryId, u64), CallError> {
+        let attachment = self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
+        let program = &attachment.program;
+        let base = program.handlers.data_address();
+        let found = program.handlers.image.variable(name).and_then(|(address, bytes)| {
+            let offset = address.checked_sub(base)? as usize;
+            let inside = offset + bytes as usize <= program.data.bytes.borrow().len();
+            inside.then(|| Variable { data: program.data.clone(), offset, bytes: bytes.into(), address })
+        });
+        let variable = found.ok_or_else(|| AttachError::NoSuchVariable { name: name.to_owned() })?;
+        let (id, bytes) = (self.next_memory(), variable.bytes);
+        self.attachments.variables.borrow_mut().insert(id, variable);
+        Ok((id, bytes))
     }
 
     /// Frees HPU memory (`PtlHPUFreeMem`).

@@ -1,4 +1,4 @@
-//! Host access to HPU memory that it has allocated, over the bus, while handlers use it.
+//! Host access to HPU memory that it has allocated and to variables of programs, over the bus, while handlers use it.
 //!
 //! Neither waits for the matching unit: HPU memory is behind the bus like any memory of a card. A write is posted, in
 //! order with everything else that the host posts. A read sends a request, and the card returns the bytes as they are
@@ -28,7 +28,7 @@ impl Card {
         contents: Vec<u8>,
     ) -> Result<(), CallError> {
         let bytes = contents.len() as u64;
-        let (piece, at) = self.part(memory, offset, bytes)?;
+        let (piece, at, address) = self.part(memory, offset, bytes)?;
         let message = self.next_message();
         cpus.post(path, message).await;
         let crossing = self.dma.bus().push(message, bytes, bytes.max(1), path.clone());
@@ -37,9 +37,6 @@ impl Card {
             let landed = crossing.packet(0).await.landed().at();
             card.sim.until(landed).await;
             piece.bytes.borrow_mut()[at..at + contents.len()].copy_from_slice(&contents);
-            let pspin = card.spec.hpu.pspin.is_some();
-            let base = if pspin { pspin_map::HANDLER_MEMORY } else { map::STATE };
-            let address = base + piece.start + at as u32;
             piece.application.reservations.borrow_mut().invalidate(address, contents.len() as u32);
         });
         Ok(())
@@ -58,7 +55,7 @@ impl Card {
         offset: u64,
         bytes: u64,
     ) -> Result<Vec<u8>, CallError> {
-        let (piece, at) = self.part(memory, offset, bytes)?;
+        let (piece, at, _) = self.part(memory, offset, bytes)?;
         let message = self.next_message();
         cpus.post(path, message).await;
         *path = self.dma.bus().push(message, 0, 1, path.clone()).packet(0).await.landed();
@@ -72,12 +69,27 @@ impl Card {
         Ok(found)
     }
 
-    /// A part of HPU memory: the piece, and the offset in it.
-    fn part(&self, memory: HpuMemoryId, offset: u64, bytes: u64) -> Result<(Rc<Piece>, usize), AttachError> {
-        let piece = self.hpu_piece(memory)?;
-        let length = piece.bytes.borrow().len() as u64;
+    /// A part of HPU memory: the piece, the offset in it, and the address for handlers.
+    fn part(
+        &self,
+        memory: HpuMemoryId,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(Rc<Piece>, usize, u32), AttachError> {
+        let variable = self.attachments.variables.borrow().get(&memory).cloned();
+        let (piece, start, length, address) = match variable {
+            Some(variable) => (variable.data, variable.offset, variable.bytes, variable.address),
+            None => {
+                let piece = self.hpu_piece(memory)?;
+                let length = piece.bytes.borrow().len() as u64;
+                let pspin = self.spec.hpu.pspin.is_some();
+                let base = if pspin { pspin_map::HANDLER_MEMORY } else { map::STATE };
+                let address = base + piece.start;
+                (piece, 0, length, address)
+            }
+        };
         match offset.checked_add(bytes) {
-            Some(end) if end <= length => Ok((piece, offset as usize)),
+            Some(end) if end <= length => Ok((piece, start + offset as usize, address + offset as u32)),
             _ => Err(AttachError::Outside { offset, bytes, length }),
         }
     }

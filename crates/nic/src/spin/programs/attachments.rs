@@ -69,6 +69,11 @@ pub enum AttachError {
         /// Bytes of the memory.
         length: u64,
     },
+    /// A program has no such variable.
+    NoSuchVariable {
+        /// Its name.
+        name: String,
+    },
     /// Handlers of one application refer to another's memory.
     Foreign {
         /// The owner of the memory.
@@ -102,6 +107,12 @@ impl fmt::Display for AttachError {
             AttachError::Outside { offset, bytes, length } => {
                 write!(f, "{bytes} bytes from offset {offset} on are not in HPU memory of {length} bytes")
             }
+            AttachError::NoSuchVariable { name } => {
+                write!(
+                    f,
+                    "the program has no variable '{name}'; name one that is not static and that its handlers use"
+                )
+            }
             AttachError::Foreign { owner, handlers } => {
                 write!(
                     f,
@@ -126,7 +137,7 @@ pub(in crate::spin) struct Program {
     /// Its number on this card.
     pub(in crate::spin) number: u32,
     pub(in crate::spin) code: Vec<u8>,
-    pub(in crate::spin) data: Piece,
+    pub(in crate::spin) data: Rc<Piece>,
     /// What its handlers have of the L1 of each cluster, one behind the other, if it is written for PsPIN.
     pub(in crate::spin) pads: RefCell<Vec<u8>>,
     /// Bytes of each of these, and their number.
@@ -177,12 +188,24 @@ impl Attachment {
     }
 }
 
+/// A variable of a program, for its host.
+#[derive(Clone)]
+pub(in crate::spin) struct Variable {
+    /// The program's variables.
+    pub(in crate::spin) data: Rc<Piece>,
+    /// Where it begins in them, its bytes, and its address for handlers.
+    pub(in crate::spin) offset: usize,
+    pub(in crate::spin) bytes: u64,
+    pub(in crate::spin) address: u32,
+}
+
 /// All objects of a host on its card.
 pub(in crate::spin) struct Attachments {
     pub(in crate::spin) applications: RefCell<Vec<Rc<Application>>>,
     pub(in crate::spin) programs: RefCell<Vec<Rc<Program>>>,
     memory: Rc<RefCell<FirstFit>>,
     pub(in crate::spin) pieces: RefCell<BTreeMap<HpuMemoryId, Rc<Piece>>>,
+    pub(in crate::spin) variables: RefCell<BTreeMap<HpuMemoryId, Variable>>,
     pub(in crate::spin) allocated: Cell<u64>,
     pub(in crate::spin) attached: RefCell<Vec<Option<Rc<Attachment>>>>,
 }
@@ -195,6 +218,7 @@ impl Attachments {
             programs: RefCell::default(),
             memory: hpu_memory(spec.memory),
             pieces: RefCell::default(),
+            variables: RefCell::default(),
             allocated: Cell::new(0),
             attached: RefCell::default(),
         }
@@ -260,7 +284,7 @@ impl Attachments {
         let clusters = (spec.cores / spec.memories.cluster) as u32;
         let pad_bytes = spec.pspin.map_or(0, |commands| commands.scratchpad);
         let Placed { code, data } = Placed::new(handlers, spec)?;
-        let data = self.take(application, data)?;
+        let data = Rc::new(self.take(application, data)?);
         let number = programs.len() as u32;
         let pads = RefCell::new(vec![0; clusters as usize * pad_bytes as usize]);
         let handlers = handlers.clone();

@@ -251,6 +251,7 @@ impl Card {
             pieces: Vec::new(),
             path: packet.path.clone(),
             completion_started: false,
+            last: None,
             done: false,
             behind: None,
         })

@@ -1,4 +1,4 @@
-//! Processors that run handlers written for PsPIN: `hpu.interface`, and the command unit in `[hpu.commands]`.
+//! Processors that run handlers written for PsPIN or FPsPIN: `hpu.interface`, and the command unit in `[hpu.commands]`.
 
 use crate::spin::spec::{Level, MemorySpec, Piece, clusters, pspin_map as map};
 use nicety_spec::Reader;
@@ -18,12 +18,35 @@ pub struct CommandsSpec {
     pub scratchpad: u32,
     /// Protection entries of a core.
     pub protection: u32,
+    /// Cycles of FPsPIN's call for the core's cycle, beside the instructions that pass its arguments, if handlers are written for that.
+    pub cycle_call: Option<u64>,
 }
 
-/// Whether handlers are written for PsPIN.
+/// 104 cycles from one call to the next in the mean of FPsPIN's own runs (examples/udp_ping/data/udp, counter 2), 10 of which are instructions
+/// of the call itself.
+const CYCLE_CALL: u64 = 94;
+
+/// The interface of PsPIN, that of its version for FPGAs, and most clusters of a card with the latter: the host's answers and the runtime have
+/// places for the cores of so many.
+const PSPIN: &str = "pspin";
+const FPSPIN: &str = "fpspin";
+const FPSPIN_CLUSTERS: usize = 2;
+
+fn interface(reader: &Reader<'_>) -> &'static str {
+    let doc = "the interface that handlers are written for: nicety.h, or the headers of PsPIN or FPsPIN";
+    reader.section("hpu").choice_or("interface", &["nicety", PSPIN, FPSPIN], "nicety", doc)
+}
+
+/// Whether handlers are written for PsPIN or FPsPIN.
 pub(super) fn is_pspins(reader: &Reader<'_>) -> bool {
-    let doc = "the interface that handlers are written for: nicety.h, or the headers of PsPIN";
-    reader.section("hpu").choice_or("interface", &["nicety", "pspin"], "nicety", doc) == "pspin"
+    [PSPIN, FPSPIN].contains(&interface(reader))
+}
+
+impl CommandsSpec {
+    /// The name of the interface that handlers are written for.
+    pub(in crate::spin) const fn interface(&self) -> &'static str {
+        if self.cycle_call.is_some() { FPSPIN } else { PSPIN }
+    }
 }
 
 /// Reads what goes with the interface of PsPIN, if handlers are written for it.
@@ -50,7 +73,22 @@ pub(super) fn read(
             "bytes of each cluster's memory that handlers have",
         ) as u32,
         protection: hpu.count_or("protection", 1..=1024, 16, "protection entries of a core") as u32,
+        cycle_call: (interface(reader) == FPSPIN).then(|| {
+            hpu.count_or(
+                "cycle_call",
+                0..=1_000_000,
+                CYCLE_CALL,
+                "cycles of FPsPIN's cycles(), beside the instructions that pass arguments",
+            )
+        }),
     };
+    if spec.cycle_call.is_some() && cores / memories.cluster.max(1) > FPSPIN_CLUSTERS {
+        hpu.refuse(
+            "interface",
+            "FPsPIN's card has two clusters, and its host data has flags for their cores",
+            &format!("write hpu.cores = {} or fewer", FPSPIN_CLUSTERS * memories.cluster),
+        );
+    }
     if memories.is_shared() {
         hpu.refuse(
             "interface",

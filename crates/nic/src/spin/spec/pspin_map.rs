@@ -12,7 +12,9 @@ pub const PACKETS: u32 = 64 << 10;
 pub const PADS: u32 = RUNTIME + PACKETS;
 /// Most clusters: a task has the scratchpads of so many.
 pub const CLUSTERS: usize = 4;
-/// Registers of a core.
+/// Registers of the DMA engine of a core's cluster.
+pub const ENGINE: u32 = 0x1b20_4400;
+/// Registers of a core, behind those.
 pub const HARDWARE: u32 = 0x1b20_5000;
 /// Bytes of them.
 pub const HARDWARE_SIZE: u32 = 0xb0;

@@ -8,10 +8,12 @@
 use crate::spin::handlers::clusters::slots::SlotBuffer;
 use crate::spin::handlers::clusters::stays::{Leaves, Stays};
 use crate::spin::handlers::codes::phantom_memory;
-use crate::spin::handlers::fate::Run;
+use crate::spin::handlers::fate::{Run, Slots};
 use crate::spin::handlers::outcome::Ended;
 use crate::spin::handlers::pspin::ports::{Ports, cluster_at};
+use crate::spin::handlers::pspin::transfers::TransferNumbers;
 use crate::spin::handlers::running::Running;
+use crate::spin::incoming::LastPacket;
 use crate::spin::spec::{CommandsSpec, HpuSpec, PacketsSpec, pspin_map as map};
 use crate::spin::stages;
 use crate::spin::{Card, Movers};
@@ -64,6 +66,8 @@ pub(in crate::spin) struct Scheduler {
     sender_busy: Cell<Duration>,
     writer_busy: Cell<Duration>,
     clusters: Box<[Cluster]>,
+    /// Transfers of each cluster's DMA engine that handlers have started.
+    transfers: Box<[TransferNumbers]>,
     /// The packet buffer.
     buffer: Option<SlotBuffer>,
     /// Runs that find every cluster full.
@@ -89,6 +93,7 @@ impl Scheduler {
             sender_busy: Cell::new(Duration::ZERO),
             writer_busy: Cell::new(Duration::ZERO),
             clusters,
+            transfers: (0..hpu.cores.div_ceil(cluster_cores)).map(|_| TransferNumbers::default()).collect(),
             buffer: spec.map(|spec| SlotBuffer::new(spec.buffer, spec.slot, |slots| &mut slots.buffer)),
             waiting: RefCell::default(),
             stays: spec.map(|_| Box::default()),
@@ -167,6 +172,11 @@ impl Scheduler {
     /// The cluster of a core.
     pub(in crate::spin) const fn cluster_of(&self, core: usize) -> usize {
         core / self.cluster_cores
+    }
+
+    /// The transfers of a cluster's DMA engine that handlers have started.
+    pub(in crate::spin) fn transfers_of(&self, cluster: usize) -> &TransferNumbers {
+        &self.transfers[cluster]
     }
 
     /// The ports of a core's cluster, where its accesses wait for DMA.
@@ -317,7 +327,7 @@ impl Card {
     }
 
     /// The end of a handler on a core: the scheduler learns of it, and then its result takes effect.
-    pub(in crate::spin) async fn feed_back(self: Rc<Card>, running: Running, run: Run, ended: Ended) {
+    pub(in crate::spin) async fn feed_back(self: Rc<Card>, running: Running, mut run: Run, ended: Ended) {
         let Running { thread, mut path, issued, attachment, .. } = running;
         let core = thread.core;
         let mut left = Vec::new();
@@ -332,7 +342,10 @@ impl Card {
         let feedback = self.scheduler.spec.as_ref().map_or(0, |spec| spec.feedback);
         self.sim.until(self.sim.now() + self.scheduler.cycles(feedback)).await;
         path.advance(stages::FEEDBACK, self.sim.now());
+        // The tail handler of its message finds the last packet where it is.
+        let kept = if self.keeps(&run, &ended) { run.slots.buffer.take() } else { None };
         self.left_cluster(core, &run);
+        run.slots.buffer = kept;
         self.ended(core, run, ended, path);
     }
 
@@ -346,14 +359,26 @@ impl Card {
         while let Some(next) = packets.next() {
             self.copy_to(cluster, next);
         }
-        buffer.free(slots);
-        while let Some(next) = buffer.next() {
-            self.wait_for_cluster(next);
-        }
+        self.left_buffer(buffer, slots);
         in_flight.set(in_flight.get() - 1);
         let next = self.scheduler.waiting.borrow_mut().pop_front();
         if let Some(next) = next {
             self.bring_to(cluster, next);
+        }
+    }
+
+    /// The slots of a packet in the packet buffer are free.
+    fn left_buffer(self: &Rc<Card>, buffer: &SlotBuffer, slots: Slots) {
+        buffer.free(slots);
+        while let Some(next) = buffer.next() {
+            self.wait_for_cluster(next);
+        }
+    }
+
+    /// A message's last packet, kept for a tail handler, is needed no more.
+    pub(in crate::spin) fn release_last(self: &Rc<Card>, last: &LastPacket) {
+        if let Some(buffer) = &self.scheduler.buffer {
+            self.left_buffer(buffer, Slots { buffer: last.slot, cluster: None });
         }
     }
 }

@@ -22,8 +22,11 @@ impl SlotBuffer {
         SlotBuffer { slots: RefCell::new(FirstFit::new(0..bytes, slot)), waiting: RefCell::default(), which }
     }
 
-    /// Gives the packet of a run its slots, and returns the run. None where it waits for them, behind others that do.
+    /// Gives the packet of a run its slots, where it has none, and returns the run. None where it waits for them, behind others that do.
     pub(in crate::spin) fn admit(&self, mut run: Run) -> Option<Run> {
+        if (self.which)(&mut run.slots).is_some() {
+            return Some(run);
+        }
         if run.packet_bytes() > 0 && (!self.waiting.borrow().is_empty() || !self.place(&mut run)) {
             self.waiting.borrow_mut().push_back(run);
             return None;

@@ -5,9 +5,11 @@
 //! | output of handlers | `printf.rs` |
 //! | DMA and atomic operations on host memory | `dma.rs` |
 //! | commands of nicety.h | `portals.rs` |
-//! | commands of handlers written for PsPIN | `registers.rs` |
+//! | copies by a cluster's DMA engine, for handlers written for PsPIN | `engine.rs` |
+//! | commands of these | `registers.rs` |
 
 mod dma;
+mod engine;
 mod portals;
 pub(in crate::spin) mod printf;
 mod registers;

@@ -26,7 +26,8 @@ const HOST_WRITE: u32 = 2;
 /// Most bytes of a write of host memory out of registers.
 const DIRECT: u32 = 8;
 
-const SERVED: &str = "the card serves printf and spin_dma, numbers 0x150, 0x160 and 0x161";
+const SERVED: &str =
+    "the card serves printf, number 0x150, and with hpu.interface = \"fpspin\" cycles(), number 1";
 
 /// Why a command is refused.
 fn refused(call: &'static str, why: &'static str) -> Stop {
@@ -78,7 +79,11 @@ impl Card {
         access: DeviceAccess,
     ) -> Result<Option<u32>, Stop> {
         let thread = running.thread.clone();
-        match (access.address - map::HARDWARE, access.write) {
+        let Some(register) = access.address.checked_sub(map::HARDWARE) else {
+            let register = access.address - map::ENGINE;
+            return self.access_engine(running, register, access.write).map(Some);
+        };
+        match (register, access.write) {
             (register::DOORBELL, Some(_)) => return Ok(None),
             (register::ERROR, _) => {}
             (register::ISSUE, None) => return self.issue(running).await.map(|place| Some(place as u32)),
@@ -112,7 +117,7 @@ impl Card {
             _ => {
                 return Err(refused(
                     "an access to the core's registers",
-                    "there is no such register here; pspin.h has those that handlers use",
+                    "there is no such register here; hwsched.h has those that handlers use",
                 ));
             }
         }
@@ -342,34 +347,21 @@ impl Card {
         self.sim.now() + self.spec.hpu.clock.cycles(cycles)
     }
 
-    /// A call of a handler that is no access to registers: `printf`, and the DMA engine of its cluster.
+    /// A call of a handler that is no access to registers: `printf`, and FPsPIN's `cycles`.
     pub(in crate::spin) async fn runtime_call(
         self: &Rc<Card>,
         running: &mut Running,
-        [from, to, bytes, _, _, _, _, number]: [u32; 8],
+        [format, values, _, _, _, _, _, number]: [u32; 8],
     ) -> Result<u32, Stop> {
-        let clock = self.spec.hpu.clock;
-        match number {
-            number::PRINTF => Ok(self.print(running, from, to)?),
-            number::PSPIN_DMA => {
-                let moved = running.with_space(|space| space.read(from, bytes).map(<[u8]>::to_vec))?;
-                self.write_local(running, to, &moved)?;
-                let cluster = self.scheduler.cluster_of(running.thread.core);
-                let done = self.scheduler.copy(cluster, bytes.into(), None);
-                self.scheduler.moved(from, bytes.into(), done);
-                self.scheduler.moved(to, bytes.into(), done);
-                // On the scale of `time`, which handlers read.
-                let context = &running.thread.state.borrow().context;
-                Ok((context.time() + clock.cycles_in(done.since(self.sim.now()))) as u32)
+        let cycle_call = self.spec.hpu.pspin.and_then(|commands| commands.cycle_call);
+        match (number, cycle_call) {
+            (number::PRINTF, _) => Ok(self.print(running, format, values)?),
+            (number::FPSPIN_CYCLES, Some(took)) => {
+                // Its cycle counter runs from the reset on, as `time` does here. The runtime reads it half-way.
+                running.busy += took;
+                Ok((running.thread.state.borrow().context.time() + took / 2) as u32)
             }
-            number::PSPIN_UNTIL => {
-                let left = from.wrapping_sub(running.thread.state.borrow().context.time() as u32) as i32;
-                if left > 0 {
-                    self.sim.until(self.after(left as u64)).await;
-                }
-                Ok(0)
-            }
-            number => Err(TrapKind::UnknownCall { number, served: SERVED }.into()),
+            _ => Err(TrapKind::UnknownCall { number, served: SERVED }.into()),
         }
     }
 }

@@ -35,7 +35,7 @@ impl CommandUnit {
         self.changed.wait_until(|| free().is_some()).await;
         let place = free().expect("just seen");
         self.busy[place].set(true);
-        issued.in_flight.set(issued.in_flight.get() + 1);
+        issued.begins();
         place
     }
 
@@ -43,8 +43,7 @@ impl CommandUnit {
     pub(in crate::spin) fn done(&self, place: usize, issued: &Issued) {
         self.busy[place].set(false);
         self.changed.notify_all();
-        issued.in_flight.set(issued.in_flight.get() - 1);
-        issued.changed.notify_all();
+        issued.ends();
     }
 
     /// Whether a handle's command is done; none if there is no such handle.
@@ -61,6 +60,17 @@ impl CommandUnit {
 impl Issued {
     pub(in crate::spin) fn new(sim: &Sim) -> Issued {
         Issued { in_flight: Cell::new(0), arriving: RefCell::default(), changed: Signal::new(sim) }
+    }
+
+    /// Something begins that a handler's feedback waits for.
+    pub(in crate::spin) fn begins(&self) {
+        self.in_flight.set(self.in_flight.get() + 1);
+    }
+
+    /// And ends.
+    pub(in crate::spin) fn ends(&self) {
+        self.in_flight.set(self.in_flight.get() - 1);
+        self.changed.notify_all();
     }
 
     /// Waits until all are done.

@@ -10,6 +10,16 @@
 //! | 0x88 | write: names a handle; read: whether its command is done |
 //! | 0x8c | kind of the command: its type times 2, and 1 for an event at the host |
 //! | 0x90 | words of the command, up to 0xa8 |
+//!
+//! Those of the DMA engine of its cluster ([`Engine`]), of which each core has its own:
+//!
+//! | offset | register |
+//! |---|---|
+//! | 0x00, 0x08 | addresses of the source and of the destination |
+//! | 0x10 | bytes |
+//! | 0x18 | read: starts the transfer, and gives its number |
+//! | 0x20 | read: the number of the engine's last transfer that has ended |
+//! | 0x28 | configuration, and whether the engine is busy (bit 16) |
 
 use crate::spin::handlers::fate::Slots;
 use crate::spin::programs::attachments::Attachment;
@@ -25,6 +35,31 @@ pub(in crate::spin) mod register {
     pub const WAIT: u32 = 0x84;
     pub const TEST: u32 = 0x88;
     pub const KIND: usize = 0x8c;
+}
+
+/// Offsets of the engine's registers.
+pub(in crate::spin) mod engine {
+    pub const SOURCE: u32 = 0x00;
+    pub const DESTINATION: u32 = 0x08;
+    pub const BYTES: u32 = 0x10;
+    pub const START: u32 = 0x18;
+    pub const DONE: u32 = 0x20;
+    pub const CONFIGURATION: u32 = 0x28;
+    /// Behind the last one.
+    pub const END: u32 = 0x40;
+    /// Of the configuration: the bits that are stored, what they are at first, and the one of a busy engine.
+    pub const STORED: u32 = 7;
+    pub const AT_FIRST: u32 = 1;
+    pub const BUSY: u32 = 1 << 16;
+}
+
+/// What a core has told the engine of its cluster.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::spin) struct Engine {
+    pub(in crate::spin) source: u32,
+    pub(in crate::spin) destination: u32,
+    pub(in crate::spin) bytes: u32,
+    pub(in crate::spin) configuration: u32,
 }
 
 /// Bytes of a task.
@@ -53,6 +88,7 @@ pub(in crate::spin) struct Hardware {
     each: u32,
     task: [u8; TASK_BYTES],
     command: [u8; COMMAND_BYTES],
+    pub(in crate::spin) engine: Engine,
     /// The packet in L2, from which that in L1 is copied.
     l2: Vec<u8>,
 }
@@ -99,6 +135,7 @@ impl Hardware {
             each: map::PACKETS / cores,
             task: [0; TASK_BYTES],
             command: [0; COMMAND_BYTES],
+            engine: Engine { source: 0, destination: 0, bytes: 0, configuration: engine::AT_FIRST },
             l2: Vec::new(),
         }
     }
@@ -125,6 +162,16 @@ impl Hardware {
         (self.task, self.command) = (bytes, [0; COMMAND_BYTES]);
         self.l2.clear();
         self.l2.extend_from_slice(packet);
+    }
+
+    /// What `mhartid` says: the core in 5 bits, the cluster above.
+    pub(in crate::spin) const fn hart(&self) -> u32 {
+        self.cluster << 5 | self.core % self.cores
+    }
+
+    /// The packet in L2, as its handler has left it.
+    pub(in crate::spin) fn l2(&self) -> &[u8] {
+        &self.l2
     }
 
     /// Puts the arguments of a handler on its stack. Returns their address, which is that of the stack's top, too.
@@ -176,7 +223,9 @@ impl Hardware {
         let code = &attachment.program.code;
         space
             .push(timings.apply(Piece::Constants, Region::read_only("program memory", code_map::CODE, code)));
-        space.push(Region::device("the core's registers", map::HARDWARE, map::HARDWARE_SIZE).whole_words());
+        // With those of the engine before them. The task and the command are regions of their own.
+        let (first, size) = (map::ENGINE, map::HARDWARE + map::HARDWARE_SIZE - map::ENGINE);
+        space.push(Region::device("the core's registers", first, size).whole_words());
         debug_assert_eq!(
             space.regions().len(),
             self.entries + 2,

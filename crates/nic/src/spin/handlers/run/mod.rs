@@ -32,6 +32,9 @@ use std::rc::Rc;
 /// The register in which the runtime of PsPIN has the address of the core's registers: s2.
 const REGISTERS: usize = 18;
 
+/// tp.
+const THREAD_POINTER: usize = 4;
+
 /// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
 /// run can be interrupted.
 const SLICE: u64 = 1000;
@@ -116,7 +119,7 @@ impl Card {
         let parked = running.edges.at(0).since(started);
         self.record_run(&running, [ready, now], parked, ended.name());
         if let Some(packet) = &mut run.packet {
-            packet.payload = running.memory.take_payload();
+            packet.payload = self.payload_after(thread, &mut running, packet.offset);
             packet.path = running.path.clone();
         }
         // Before the effects of its result, which may include another handler for this very core.
@@ -124,6 +127,17 @@ impl Card {
         match self.scheduler.clusters() {
             true => self.sim.spawn(self.clone().feed_back(running, run, ended)),
             false => self.ended(thread.core, run, ended, running.path),
+        }
+    }
+
+    /// The packet behind a handler. One of PsPIN's has had a copy in L1: the next handler on the packet gets another one of that in L2.
+    fn payload_after(&self, thread: &Thread, running: &mut Running, offset: u64) -> Payload {
+        let payload = running.memory.take_payload();
+        let has_next = running.kind == Kind::Header
+            || self.incoming.borrow_mut().get(running.place).keeps(offset, payload.len());
+        match &thread.state.borrow().hardware {
+            Some(hardware) if has_next && payload.is_real() => Payload::copy_of(hardware.l2()),
+            _ => payload,
         }
     }
 
@@ -309,10 +323,14 @@ impl Processors {
             let pspin = program.handlers.pspin.is_some();
             // A handler written for PsPIN has its arguments on the stack.
             let stack_top = if pspin { arguments[0] } else { map::STACK + spec.stack };
-            state.context = Context::new(thread.core as u32);
+            let hart =
+                running.memory.hardware.as_ref().map_or(thread.core as u32, |hardware| hardware.hart());
+            state.context = Context::new(hart);
             state.context.call(image, entry, stack_top, &arguments, limit);
             if pspin {
                 state.context.set_reg(REGISTERS, pspin_map::HARDWARE);
+                // Where FPsPIN's runtime keeps it for handlers.
+                state.context.set_reg(THREAD_POINTER, hart);
             }
             state.context.set_cycle(spec.handler_start);
             // `time` runs on between handlers, `cycle` restarts with each.
@@ -515,7 +533,7 @@ impl Processors {
             }
             (_, ended) => ended,
         };
-        application.reservations.borrow_mut().release(thread.core as u32);
+        application.reservations.borrow_mut().release(thread.state.borrow().context.hart());
         if let Some(hardware) = running.memory.hardware.take() {
             thread.state.borrow_mut().hardware = Some(hardware);
         }
