@@ -43,7 +43,13 @@ _SUFFIXES = (".c", ".s", ".S")
 _RUNTIME = ("memory.c", "integer.c")
 # Those that call others come before them.
 _LIBRARY = ("output.c", "format.c", "text.c", "standard.c", "math.zig", "exact.c")
-_LAYOUTS: dict[Interface, str] = {"nicety": "layout.ld", "pspin": "pspin.ld"}
+_LAYOUTS: dict[Interface, str] = {"nicety": "layout.ld", "pspin": "pspin.ld", "fpspin": "pspin.ld"}
+# Folders of headers, from the first one that is looked in.
+_HEADERS: dict[Interface, tuple[str, ...]] = {
+    "nicety": ("include",),
+    "pspin": ("include/pspin",),
+    "fpspin": ("include/fpspin", "include/pspin"),
+}
 _HEAP = frozenset({"aligned_alloc", "calloc", "free", "malloc", "posix_memalign", "realloc", "strdup", "strndup"})
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\(.*\))?(=.*)?", re.DOTALL)
 
@@ -87,7 +93,7 @@ def compile_handlers(
         cc: a clang or RISC-V gcc to use instead of the one in the `ziglang` package; arguments may follow its name.
         isa: the processor's extensions, as a card's spec writes them (`hpu.isa`).
         interface: what the sources are written for, as a card's spec has it (`hpu.interface`): `nicety`, or `pspin`
-            for handlers that include the headers of PsPIN.
+            or `fpspin` for handlers that include the headers of PsPIN or FPsPIN.
         output: where to write the program, beside the cache.
 
     Raises:
@@ -103,9 +109,12 @@ def compile_handlers(
     toolchain = find_toolchain(cc)
     library = _library()
     own = [*(f"-I{folder}" for folder in folders), *(f"-D{macro}" for macro in macros)]
-    flags = [*toolchain.compile_flags(isa, interface), *own]
-    headers = library / "include" / ("pspin" if interface == "pspin" else "")
-    bundled = ["-I", str(headers), "-isystem", str(library / "runtime" / "include")]
+    # nicety's own handlers are tested, and keep the cycles that their figures are of.
+    is_own = all(library in path.parents for path in paths)
+    checks = [] if is_own else toolchain.check_flags(interface)
+    flags = [*toolchain.compile_flags(isa, interface), *checks, *own]
+    headers = [part for folder in _HEADERS[interface] for part in ("-I", str(library / folder))]
+    bundled = [*headers, "-isystem", str(library / "runtime" / "include")]
     build = _Build(toolchain, isa, interface, flags, [*flags, *bundled], library)
 
     entry = make_dir(cache_dir() / "programs" / build.key(paths))
@@ -186,17 +195,23 @@ class _Build:
 
     def _other(self, source: Path) -> str:
         """In words, that a source includes a header of the other interface: no compiler says whose it is."""
-        include = self.library / "include"
-        headers = {"nicety": include, "pspin": include / "pspin"}
-        included = re.findall(r'#\s*include\s*[<"]([\w.]+)[>"]', source.read_text(errors="replace"))
-        missing = [name for name in included if not (headers[self.interface] / name).exists()]
-        if self.interface == "nicety":
-            found = [name for name in missing if (headers["pspin"] / name).exists()]
-            whose = 'cards with [hpu] interface = "pspin", as the card pspin'
-        else:
-            found = [name for name in missing if (headers["nicety"] / name).exists()]
-            whose = 'cards without [hpu] interface = "pspin", which this one has'
-        return f". Of headers that were not found, {', '.join(found)} is for {whose}" if found else ""
+
+        def has(interface: Interface, name: str) -> bool:
+            folders = [self.library / folder for folder in (*_HEADERS[interface], "runtime/include")]
+            return any((folder / name).exists() for folder in folders)
+
+        included = re.findall(r'#\s*include\s*[<"]([\w./]+)[>"]', source.read_text(errors="replace"))
+        missing = [name for name in included if not has(self.interface, name)]
+        others: dict[Interface, str] = {
+            "pspin": 'cards with [hpu] interface = "pspin", as the card pspin',
+            "fpspin": 'cards with [hpu] interface = "fpspin"',
+            "nicety": f'cards without [hpu] interface = "{self.interface}", which this one has',
+        }
+        for interface, whose in others.items():
+            found = [name for name in missing if interface != self.interface and has(interface, name)]
+            if found:
+                return f". Of headers that were not found, {', '.join(found)} is for {whose}"
+        return ""
 
     def _link(self, sources: Sequence[Path], objects: Sequence[Path], program: Path) -> None:
         symbols = [_symbols(unit, source) for unit, source in zip(objects, sources, strict=True)]
@@ -204,8 +219,10 @@ class _Build:
         functions = frozenset[str]().union(*(each.functions for each in symbols))
         needed = frozenset[str]().union(*(each.undefined for each in symbols)) - defined
         runtime = [self._runtime(name) for name in _RUNTIME]
-        if self.interface == "pspin":
+        if self.interface != "nicety":
             runtime.append(self._runtime("pspin.S"))
+        if self.interface == "fpspin":
+            runtime.append(self._runtime("fpspin.c"))
         starts = "_start" in defined
         if "main" in functions and not starts:
             runtime.append(self._runtime("start.c"))

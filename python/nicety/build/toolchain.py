@@ -22,8 +22,8 @@ DEFAULT_ISA = "rv32imac_zicsr"
 
 Kind = Literal["zig", "clang", "gcc"]
 
-# What handlers are written for: nicety.h, or the headers of PsPIN.
-Interface = Literal["nicety", "pspin"]
+# What handlers are written for: nicety.h, or the headers of PsPIN or FPsPIN.
+Interface = Literal["nicety", "pspin", "fpspin"]
 
 _ISA = re.compile(r"rv32(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
 
@@ -47,6 +47,16 @@ _COMMON = (
     "-fno-unwind-tables",
     "-fno-asynchronous-unwind-tables",
 )
+
+# Undefined behaviour in C that the processor defines, at no cost: a null pointer is an address, which no memory of a
+# card has; sums wrap round; a loop without end goes on.
+_DEFINED = ("-fno-delete-null-pointer-checks", "-fwrapv", "-fno-finite-loops")
+
+# And what becomes a trap.
+_TRAPS = "unreachable,integer-divide-by-zero,shift-exponent,vla-bound"
+
+# The first clang with a trap of its own, and with the reason in its line table, for each check.
+_SEPARATE_TRAPS = 20
 
 # Folding a loop into a call of the function that the loop implements would never end. And a program exports what its
 # author wrote, nothing of ours.
@@ -115,13 +125,29 @@ class Toolchain:
 
     def compile_flags(self, isa: str, interface: Interface = "nicety") -> list[str]:
         """Options for compiling one source, include folders and macros apart."""
-        if interface == "pspin":
+        if interface != "nicety":
             # Its packed structures are accessed by whole words; its compiler warns of pointers given as addresses.
             unaligned = isa if _UNALIGNED in isa_extensions(isa) else f"{isa}_{_UNALIGNED}"
             return [*self.compile_flags(unaligned), "-O3", "-Wno-error=int-conversion"]
         # zig leaves assertions out of whatever is optimised; whether they are in is the author's to say.
         own = ["-fno-sanitize=all", "-UNDEBUG"] if self.kind == "zig" else []
         return [*self.target_flags(isa), *_COMMON, *own]
+
+    def check_flags(self, interface: Interface) -> list[str]:
+        """Options that have undefined behaviour do what the processor does, or trap where it stands."""
+        flags = [*_DEFINED]
+        if interface == "nicety":
+            # PsPIN's own examples have functions without a result that should have one.
+            flags.append("-Werror=return-type")
+        if self.kind == "gcc":
+            return [*flags, f"-fsanitize={_TRAPS},bounds", "-fsanitize-undefined-trap-on-error"]
+        flags += [f"-fsanitize={_TRAPS},builtin,array-bounds", "-fsanitize-trap=all", "-mllvm", "-trap-unreachable"]
+        return [*flags, "-fno-sanitize-merge"] if self._clang() >= _SEPARATE_TRAPS else flags
+
+    def _clang(self) -> int:
+        """The release of clang, 0 where it does not say."""
+        found = re.search(r"clang version (\d+)", self.version)
+        return int(found[1]) if found else 0
 
     def link_flags(self, isa: str, layout: Path) -> list[str]:
         """Options for linking objects at the addresses that `layout` gives."""
