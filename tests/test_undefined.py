@@ -118,9 +118,9 @@ def write(folder: Path, statement: str = "", defined: str = "", check: str = "")
     return source
 
 
-def fails(source: Path, nic: str = "spin-discrete", **more: str) -> str:
+def fails(source: Path, nic: str = "spin-discrete", cc: str | None = None) -> str:
     with pytest.raises(nicety.HandlerTrap) as caught:
-        nicety.check_line_rate(source, nics=nic, packet_sizes=[64], messages=1, **more)
+        nicety.check_line_rate(source, nics=nic, packet_sizes=[64], messages=1, cc=cc)
     return str(caught.value)
 
 

@@ -39,6 +39,8 @@ pub struct AddressSpace<'a> {
     code: Option<(&'a mut Cache, u32)>,
     turns: Option<Turner<'a>>,
     dma: Option<&'a (dyn Dma + 'a)>,
+    /// What an atomic operation changes where stores are ignored.
+    ignored: [u8; 4],
 }
 
 /// What DMA does at the banks of memories that it shares with cores, before which it goes.
@@ -121,6 +123,7 @@ impl<'a> AddressSpace<'a> {
             code: None,
             turns: None,
             dma: None,
+            ignored: [0; 4],
         }
     }
 
@@ -256,7 +259,7 @@ impl<'a> AddressSpace<'a> {
         if region.device {
             return Err(outside());
         }
-        region.permit(access, address, len)?;
+        region.permit_command(access, address, len)?;
         Ok((index, offset))
     }
 
@@ -387,8 +390,10 @@ impl<'a> AddressSpace<'a> {
         };
         let region = &mut self.regions[index];
         let size = reference.size as usize;
-        let bytes = region.bytes_mut().expect("a writable region has mutable bytes");
-        bytes[offset..offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        if !region.ignores_stores {
+            let bytes = region.bytes_mut().expect("a writable region has mutable bytes");
+            bytes[offset..offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
         let stack = region.stack;
         let place = reference.base_register as usize & 63;
         if let Some(hot) = self.hot(index, took.extra, ordered, reference).filter(|_| cache) {
@@ -417,6 +422,10 @@ impl<'a> AddressSpace<'a> {
             sc: region.sc_extra + waits,
         };
         let shared = !region.stack;
+        if region.ignores_stores {
+            self.ignored.copy_from_slice(&region.bytes()[offset..offset + 4]);
+            return Ok(Word { bytes: WordBytes::Mutable(&mut self.ignored), extra, shared });
+        }
         let bytes = match &mut region.bytes {
             Bytes::Mutable(bytes) => WordBytes::Mutable(&mut bytes[offset..offset + 4]),
             Bytes::Shared(bytes) => WordBytes::Shared(&bytes[offset..offset + 4]),

@@ -37,6 +37,7 @@ pub struct Region<'a> {
     pub(crate) device: bool,
     pub(crate) stack: bool,
     pub(crate) whole_words: bool,
+    pub(crate) ignores_stores: bool,
     pub(crate) beside_dma: bool,
     pub(crate) name: &'static str,
 }
@@ -60,6 +61,7 @@ impl<'a> Region<'a> {
             device: false,
             stack: false,
             whole_words: false,
+            ignores_stores: false,
             beside_dma: false,
             name,
         };
@@ -142,6 +144,13 @@ impl<'a> Region<'a> {
         self
     }
 
+    /// Registers that take stores, atomic ones too, and stay as they are. A command that would write there is refused.
+    #[inline]
+    pub const fn ignores_stores(mut self) -> Region<'a> {
+        self.ignores_stores = true;
+        self
+    }
+
     /// Restricts accesses of the core. A read-only region stays read-only.
     #[inline]
     pub const fn permissions(mut self, readable: bool, writable: bool) -> Region<'a> {
@@ -197,9 +206,20 @@ impl<'a> Region<'a> {
 
     #[inline]
     pub(crate) fn permit(&self, access: Access, address: u32, size: u32) -> Result<(), TrapKind> {
+        self.permit_if(access, address, size, self.writable || self.ignores_stores)
+    }
+
+    /// The same for a command, whose bytes have to be there afterwards.
+    #[inline]
+    pub(crate) fn permit_command(&self, access: Access, address: u32, size: u32) -> Result<(), TrapKind> {
+        self.permit_if(access, address, size, self.writable)
+    }
+
+    #[inline]
+    fn permit_if(&self, access: Access, address: u32, size: u32, takes_stores: bool) -> Result<(), TrapKind> {
         let allowed = match access {
             Access::Read | Access::Execute => self.readable,
-            Access::Write => self.writable,
+            Access::Write => takes_stores,
         };
         if allowed { Ok(()) } else { Err(TrapKind::Forbidden { access, address, size, region: self.name }) }
     }

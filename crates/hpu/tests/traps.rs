@@ -240,6 +240,24 @@ fn registers_of_whole_words_have_no_parts() {
 }
 
 #[test]
+fn registers_may_ignore_stores() {
+    let run = |word| {
+        let mut machine = Machine::new(&[word, lw(A0, 0, A0), ret()]);
+        machine.call(&[MEMORY + 8, 77]);
+        machine.memory[8..12].copy_from_slice(&5u32.to_le_bytes());
+        machine.slice_in(u64::MAX, |m| Region::read_only("task", MEMORY, m).whole_words().ignores_stores())
+    };
+    assert!(matches!(run(sw(A1, 0, A0)), Exit::Return(5)));
+    let Exit::Trap(trap) = run(sb(A1, 0, A0)) else { panic!("a part of a word") };
+    assert!(matches!(trap.kind, TrapKind::PartOfWord { .. }), "{trap}");
+    let bytes = [5; 4];
+    let mut space =
+        AddressSpace::new().with(Region::read_only("task", MEMORY, &bytes).whole_words().ignores_stores());
+    let kind = space.write(MEMORY, 4).unwrap_err();
+    assert!(matches!(kind, TrapKind::Forbidden { access: Access::Write, .. }), "{kind}");
+}
+
+#[test]
 fn stack_overflows_are_recognised() {
     let overflow = |words: &[u32], args: &[u32], address: u32| {
         let (kind, _) = trap_of(words, args);

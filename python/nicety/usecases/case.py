@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from nicety.build.sources import Handlers
 from nicety.build.toolchain import Interface
@@ -86,8 +86,7 @@ class Card:
     @property
     def interface(self) -> Interface:
         """What handlers are written for."""
-        interface: Interface = self.values.get("hpu.interface", "nicety")
-        return interface
+        return cast("Interface", self.values.get("hpu.interface", "nicety"))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 //! The fate of packets: to handlers, to host memory or dropped; and the handlers that are ready to run.
 
 use crate::spin::Card;
-use crate::spin::handlers::outcome::{Ended, returned};
 use crate::spin::incoming::{Arrived, Fate, LastPacket};
 use crate::spin::programs::program::Kind;
 use nicety_portals::HeaderKind;
@@ -74,14 +73,6 @@ impl Card {
         let (packet, slot) = last.map_or((None, None), |last| (Some(last.packet), last.slot));
         let run = Run::new(place, Kind::Completion, packet, path);
         self.ready(Run { slots: Slots { buffer: slot, cluster: None }, ..run });
-    }
-
-    /// Whether the packet of a run that has ended is kept for a tail handler.
-    pub(in crate::spin) fn keeps(&self, run: &Run, ended: &Ended) -> bool {
-        let Some(packet) = &run.packet else { return false };
-        run.kind == Kind::Payload
-            && matches!(ended, Ended::Returned(returned::SUCCESS))
-            && self.incoming.borrow_mut().get(run.place).keeps(packet.offset, packet.payload.len())
     }
 
     /// Keeps a packet for a tail handler, if it is the last one of a message that has one.

@@ -143,6 +143,14 @@ impl Card {
         }
     }
 
+    /// Whether the packet of a run that has ended is kept for a tail handler.
+    pub(in crate::spin) fn keeps(&self, run: &Run, ended: &Ended) -> bool {
+        let Some(packet) = &run.packet else { return false };
+        run.kind == Kind::Payload
+            && matches!(ended, Ended::Returned(returned::SUCCESS))
+            && self.incoming.borrow_mut().get(run.place).keeps(packet.offset, packet.payload.len())
+    }
+
     /// A handler failed: the rest of its message is dropped, and the host gets an event with the failure.
     fn failed(
         self: &Rc<Card>,

@@ -205,7 +205,7 @@ impl Hardware {
         let stack = Region::stack("the stack", self.stack, stack, code_map::STACK_GUARD);
         space.push(timings.apply(Piece::Stack, stack));
         space.push(timings.apply(Piece::Packet, Region::memory("the packet", self.packet, packet)));
-        space.push(Region::read_only("the task", map::TASK, &self.task).whole_words());
+        space.push(Region::read_only("the task", map::TASK, &self.task).whole_words().ignores_stores());
         let command = map::HARDWARE + register::KIND as u32;
         space.push(Region::memory("the command registers", command, &mut self.command).whole_words());
         if self.scratchpad > 0 {
