@@ -258,6 +258,8 @@ pub struct Card {
     engine: SendEngine,
     /// Slots for messages that handlers have given to the card to send.
     staging: Credits,
+    /// Bursts of handlers' DMA to the host and from it, where these are limited.
+    host_bursts: Option<[Credits; 2]>,
     matching: RefCell<Occupancy>,
     incoming: RefCell<IncomingTable>,
     /// Serializes atomic operations on host memory.
@@ -313,6 +315,10 @@ impl Card {
             effects: RefCell::default(),
             engine: SendEngine::new(Pool::new(sim, 1), spec.send_gap),
             staging: Credits::new(sim, spec.send_queue),
+            host_bursts: spec
+                .hpu
+                .interconnect
+                .map(|limits| [(); 2].map(|()| Credits::new(sim, limits.host_bursts.into()))),
             matching: RefCell::new(matching),
             incoming: RefCell::default(),
             atomics: Atomics::new(sim),

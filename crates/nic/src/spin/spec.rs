@@ -6,6 +6,7 @@ mod clusters;
 mod commands;
 mod data_cache;
 mod divisor;
+mod interconnect;
 mod memory;
 mod overlap;
 mod packets;
@@ -15,6 +16,7 @@ mod timings;
 
 pub use commands::CommandsSpec;
 pub use data_cache::DataCacheSpec;
+pub use interconnect::InterconnectSpec;
 pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
 pub use packets::PacketsSpec;
 pub(in crate::spin) use timings::{Timings, own_cycles};
@@ -113,6 +115,8 @@ pub struct HpuSpec {
     pub pspin: Option<CommandsSpec>,
     /// How packets come to clusters, with [`Scheduling::HomeCluster`].
     pub packets: Option<PacketsSpec>,
+    /// How engines of handlers written for PsPIN share memories, if they do.
+    pub interconnect: Option<InterconnectSpec>,
     /// Cycles to start a handler.
     pub handler_start: u64,
     /// Cycles to finish one.
@@ -270,13 +274,15 @@ pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
         pspin_stack: commands::is_pspins(reader).then_some(stack),
     };
     let memories = memory::read(reader, &around);
+    let pspin = commands::read(reader, &memories, cores, stack);
     HpuSpec {
         cores,
         clock,
         core: Core { isa, costs, misaligned, overlap },
         isa: compiled_for(isa_text, misaligned),
         memory,
-        pspin: commands::read(reader, &memories, cores, stack),
+        interconnect: pspin.and_then(|_| interconnect::read(reader)),
+        pspin,
         memories,
         contexts: s.count_or("contexts", 1..=1 << 20, 4096, "messages for handlers that may be in flight")
             as u32,

@@ -40,7 +40,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True)
-class _Runs:
+class Runs:
     """The runs of one handler for the packets of one message: cycles, and the order of packets."""
 
     cycles: list[int]
@@ -52,11 +52,19 @@ class _Runs:
     """When the last packet has left, and what the completion handler writes is written, if there is one."""
 
 
-def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> _Runs:
+def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> Runs:
     """Packets of `size` bytes, one every `gap` cycles, to a handler of the library."""
-    overrides = [*options.overrides, f"packet.payload={size}B", f"link.gap={1000 * gap / size}ps/B"]
+    # The sum's completion handler writes it to host memory; the others have none.
+    handlers = Handlers(library_source(f"pspin/{name}.c"), defines=["COMPLETION"])
+    return measure(options, handlers, size, gap, _PACKETS_ALONE if gap == _ALONE else _PACKETS)
+
+
+def measure(
+    options: Options, program: Handlers, size: int, gap: float, packets_sent: int, changes: Sequence[str] = ()
+) -> Runs:
+    """A message of `packets_sent` packets of `size` bytes, one every `gap` cycles, to a program's handlers."""
+    overrides = [*options.overrides, f"packet.payload={size}B", f"link.gap={1000 * gap / size}ps/B", *changes]
     cluster = Cluster(2, options.card("card", CARD), set=overrides, recording="packets", seed=options.seed)
-    packets_sent = _PACKETS_ALONE if gap == _ALONE else _PACKETS
     length = packets_sent * size
 
     async def send(host: Host) -> None:
@@ -73,8 +81,7 @@ def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> _Runs:
         await host.portals.put(md, length, to=1, pt=_PT, match_bits=_BITS)
 
     async def receive(host: Host) -> None:
-        # The sum's completion handler writes it to host memory; the others have none.
-        handlers = host.portals.attach(Handlers(library_source(f"pspin/{name}.c"), defines=["COMPLETION"]))
+        handlers = host.portals.attach(program)
         host.portals.pt_alloc(pt=_PT)
         memory = host.alloc(length)
         wanted = ["op_put", "event_link_disable"]
@@ -88,7 +95,7 @@ def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> _Runs:
     arrived = [packets.column("arrived_ps")[row] for row in ours]
     settled = [packets.column("settled_ps")[row] for row in ours]
     ended = settled if len(payload) == len(runs) else [*settled, *filter(None, run.messages.column("completed_ps"))]
-    return _Runs(
+    return Runs(
         cycles=[runs.column("cycles")[row] - _AFTER for row in payload],
         instructions=[runs.column("instructions")[row] for row in payload],
         processors=len({runs.column("hpu")[row] for row in payload}),
@@ -98,17 +105,17 @@ def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> _Runs:
     )
 
 
-def _rate(runs: _Runs, size: int) -> float:
+def rate(runs: Runs, size: int) -> float:
     """Gb/s at which packets leave: those behind the first, from when that leaves."""
     return 8 * size * (len(runs.settled) - 1) / (runs.ended - min(runs.settled))
 
 
-def _ours(key: str, runs: _Runs, size: int) -> dict[str, Ours]:
+def _ours(key: str, runs: Runs, size: int) -> dict[str, Ours]:
     """What was measured, by the claims' names."""
     found: dict[str, float] = {
         "instructions": max(runs.instructions),
         "hpus": runs.processors,
-        "rate": round(_rate(runs, size), 1),
+        "rate": round(rate(runs, size), 1),
     }
     for name, values in (("cycles", runs.cycles), ("latency", runs.latencies)):
         found |= {
@@ -132,10 +139,10 @@ def _section(options: Options, section: str, measured: Sequence[tuple[str, str, 
                 name,
                 f"{size} B{', alone' if gap == _ALONE else ''}",
                 str(runs.processors),
-                *_spread(runs.cycles),
+                *spread(runs.cycles),
                 str(max(runs.instructions)),
-                *_spread(runs.latencies),
-                fixed(_rate(runs, size), 1),
+                *spread(runs.latencies),
+                fixed(rate(runs, size), 1),
             ]
         )
         data[key] = {"cycles": runs.cycles, "latencies": runs.latencies}
@@ -147,7 +154,7 @@ def _section(options: Options, section: str, measured: Sequence[tuple[str, str, 
     return Measured(ours, tables=[Table(section=section, title=title, rows=rows, note="")], data={"runs": data})
 
 
-def _spread(values: Sequence[int]) -> list[str]:
+def spread(values: Sequence[int]) -> list[str]:
     return [str(min(values)), fixed(sum(values) / len(values), 1), str(max(values))]
 
 

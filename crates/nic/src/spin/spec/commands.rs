@@ -14,6 +14,14 @@ pub struct CommandsSpec {
     pub to_host: u64,
     /// The same of a read.
     pub from_host: u64,
+    /// Commands in flight of each of the card's three engines; 0 for any number.
+    pub engine_commands: u32,
+    /// Commands of a cluster that wait for engines, in order whatever their kind; 0 for any number.
+    pub cluster_queue: u32,
+    /// Feedbacks that a core holds for its handlers' commands; a core that holds one issues no command. 0 for any number.
+    pub feedbacks: u32,
+    /// Bytes of the header in each packet of `spin_rdma_put`.
+    pub put_header: u64,
     /// Bytes of each cluster's memory that handlers have.
     pub scratchpad: u32,
     /// Protection entries of a core.
@@ -67,6 +75,25 @@ pub(super) fn read(
         send: cycles("send", "cycles of a send, beside those of its bytes"),
         to_host: cycles("to_host", "cycles of a write of host memory, beside the bus"),
         from_host: cycles("from_host", "cycles of a read of host memory, beside the bus"),
+        engine_commands: s.count_or(
+            "engine_commands",
+            0..=1 << 20,
+            0,
+            "commands in flight of each of three engines (direct writes, sends, DMA with the host), for the whole card; 0 for any number",
+        ) as u32,
+        cluster_queue: s.count_or(
+            "cluster_queue",
+            0..=1 << 20,
+            0,
+            "commands of a cluster that wait for engines, in order whatever their kind; 0 for any number",
+        ) as u32,
+        feedbacks: s.count_or(
+            "feedbacks",
+            0..=1,
+            0,
+            "1 if a core holds the feedback of one handler until its commands have ended, and issues none meanwhile; 0 without a limit",
+        ) as u32,
+        put_header: s.size_or("put_header", 0..=4096, "0 B", "the header in each packet of spin_rdma_put"),
         scratchpad: hpu.size(
             "scratchpad",
             0..=u64::from(map::L1_EACH - map::PADS),

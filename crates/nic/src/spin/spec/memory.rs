@@ -110,6 +110,8 @@ pub struct InstructionCacheSpec {
     pub of_core: bool,
     /// Cycles of filling in a line, if it waits for nothing.
     pub fill: u64,
+    /// Cycles for which a line occupies the one port of program memory; 0 where fills do not wait for one another.
+    pub line_cycles: u64,
 }
 
 impl MemorySpec {
@@ -254,7 +256,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
     spec
 }
 
-const INSTRUCTION_KEYS: [&str; 5] = ["size", "ways", "line", "of", "fill"];
+const INSTRUCTION_KEYS: [&str; 6] = ["size", "ways", "line", "of", "fill", "port"];
 
 /// Reads `[memory.instructions]`, if it is there.
 fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
@@ -266,7 +268,15 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
     let line = s.size_or("line", 4..=4096, "16 B", "bytes of a line") as u32;
     let of = s.choice_or("of", &["cluster", "core"], "cluster", "who has an instruction cache of its own");
     let fill = s.count("fill", 0..=100_000, "cycles of filling in a line, if it waits for nothing");
-    Some(InstructionCacheSpec { shape: shape(s, bytes, ways, line)?, of_core: of == "core", fill })
+    let port = s.size_or(
+        "port",
+        0..=4096,
+        "0 B",
+        "bytes that the one port of program memory gives in a cycle; 0 where fills do not wait for one another",
+    );
+    let line_cycles = if port > 0 { u64::from(line).div_ceil(port) } else { 0 };
+    let shape = shape(s, bytes, ways, line)?;
+    Some(InstructionCacheSpec { shape, of_core: of == "core", fill, line_cycles })
 }
 
 /// Documents the key `atomic`, which is read with a default of its own at the core.

@@ -31,6 +31,13 @@ pub struct PacketsSpec {
     pub cluster_buffer: u64,
     /// Groups of banks of a cluster's L1, of which a beat of DMA occupies one for a cycle; none where it is in no core's way.
     pub bank_groups: u64,
+    /// Rings in which the slots of a cluster's memory lie, each freed in order; 0 where a packet takes the first free slots.
+    pub cluster_rings: u64,
+    /// The same of the packet buffer.
+    pub buffer_rings: u64,
+    /// Packets that have been assigned to a cluster and wait for slots there, and feedbacks of a cluster that wait for
+    /// the card's scheduler. It takes one of each in a cycle. 0 where it takes any number.
+    pub cluster_queue: u32,
 }
 
 /// Reads `[hpu.packets]`.
@@ -65,6 +72,24 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
             0,
             "groups of banks of a cluster's L1; a beat of DMA takes one for a cycle, the next beat the next one, and a core's access to it waits",
         ),
+        cluster_rings: s.count_or(
+            "cluster_rings",
+            0..=64,
+            0,
+            "rings of a cluster's memory for packets, each freed in order; 0 where a packet takes the first free slots",
+        ),
+        buffer_rings: s.count_or(
+            "buffer_rings",
+            0..=64,
+            0,
+            "rings of the packet buffer, each freed in order; 0 where a packet takes the first free slots",
+        ),
+        cluster_queue: s.count_or(
+            "cluster_queue",
+            0..=1 << 20,
+            0,
+            "packets of a cluster that wait for slots, and feedbacks that wait for the scheduler, which takes one of each in a cycle; 0 where it takes any number",
+        ) as u32,
     };
     if !spec.burst.is_multiple_of(spec.beat) {
         s.refuse(
@@ -82,6 +107,21 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
             );
         }
     }
+    for (key, rings, bytes) in [
+        ("buffer_rings", spec.buffer_rings, spec.buffer),
+        ("cluster_rings", spec.cluster_rings, spec.cluster_buffer),
+    ] {
+        if rings > 0 && !bytes.is_multiple_of(rings * spec.slot) {
+            s.refuse(
+                key,
+                &format!(
+                    "{bytes} bytes do not divide into {rings} rings of whole slots of {} bytes",
+                    spec.slot
+                ),
+                "write for example 1",
+            );
+        }
+    }
     spec
 }
 
@@ -93,6 +133,21 @@ impl PacketsSpec {
         let least = packet.next_multiple_of(self.slot);
         let rooms =
             [("buffer", self.buffer, map::L2_ROOM), ("cluster_buffer", self.cluster_buffer, map::PACKETS)];
+        for (key, rings, bytes) in [
+            ("buffer_rings", self.buffer_rings, self.buffer),
+            ("cluster_rings", self.cluster_rings, self.cluster_buffer),
+        ] {
+            if rings > 1 && bytes / rings < least && bytes >= least {
+                s.refuse(
+                    key,
+                    &format!(
+                        "a ring of {} bytes has no room for the longest packet, of {packet} bytes (packet.payload)",
+                        bytes / rings
+                    ),
+                    &format!("write {} or less", (bytes / least).max(1)),
+                );
+            }
+        }
         for (key, bytes, room) in rooms {
             if bytes < least {
                 s.refuse(
@@ -107,6 +162,29 @@ impl PacketsSpec {
                     &format!("write \"{room} B\" or less"),
                 );
             }
+        }
+    }
+}
+
+#[cfg(test)]
+impl PacketsSpec {
+    /// A small card's, without rings, and without groups of banks.
+    pub(in crate::spin) const fn of_tests() -> PacketsSpec {
+        PacketsSpec {
+            beat: 64,
+            schedule: 4,
+            copy: 16,
+            feedback: 1,
+            in_flight: 20,
+            copies: 2,
+            burst: 256,
+            slot: 64,
+            buffer: 4096,
+            cluster_buffer: 1024,
+            bank_groups: 4,
+            cluster_rings: 0,
+            buffer_rings: 0,
+            cluster_queue: 0,
         }
     }
 }

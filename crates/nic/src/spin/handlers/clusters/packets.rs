@@ -10,7 +10,10 @@ use crate::spin::handlers::clusters::stays::{Leaves, Stays};
 use crate::spin::handlers::codes::phantom_memory;
 use crate::spin::handlers::fate::{Run, Slots};
 use crate::spin::handlers::outcome::Ended;
+use crate::spin::handlers::pspin::arbiter::{Arbiter, Cycles, ENGINES, Shape};
+use crate::spin::handlers::pspin::lanes::{Target, beats_at};
 use crate::spin::handlers::pspin::ports::{Ports, cluster_at};
+use crate::spin::handlers::pspin::streams::{Beats, Streams, User, target};
 use crate::spin::handlers::pspin::transfers::TransferNumbers;
 use crate::spin::handlers::running::Running;
 use crate::spin::incoming::LastPacket;
@@ -47,7 +50,8 @@ struct Cluster {
 
 impl Cluster {
     fn new(spec: &PacketsSpec) -> Cluster {
-        let packets = SlotBuffer::new(spec.cluster_buffer, spec.slot, |slots| &mut slots.cluster);
+        let packets =
+            SlotBuffer::new(spec.cluster_buffer, spec.slot, spec.cluster_rings, |slots| &mut slots.cluster);
         Cluster { in_flight: Cell::new(0), copier: RefCell::default(), packets, ports: Ports::new(spec) }
     }
 }
@@ -58,16 +62,21 @@ pub(in crate::spin) struct Scheduler {
     spec: Option<PacketsSpec>,
     clock: Frequency,
     cluster_cores: usize,
-    /// When the sender of handlers' packets can begin with another beat.
-    sender: Cell<Time>,
     /// When the writer of the packet buffer can begin with another beat.
     writer: Cell<Time>,
-    /// How long both have moved beats.
-    sender_busy: Cell<Duration>,
+    /// How long it has moved beats.
     writer_busy: Cell<Duration>,
     clusters: Box<[Cluster]>,
     /// Transfers of each cluster's DMA engine that handlers have started.
     transfers: Box<[TransferNumbers]>,
+    /// What engines of handlers' commands and packets that come share.
+    streams: Streams,
+    /// The engines of commands, and what takes feedbacks, where it is one a cycle.
+    engines: Option<Rc<Arbiter>>,
+    feedbacks: Option<Rc<Arbiter>>,
+    /// The first cycle in which another packet may be assigned to a cluster, and whether that is due.
+    next_task: Cell<u64>,
+    task_is_due: Cell<bool>,
     /// The packet buffer.
     buffer: Option<SlotBuffer>,
     /// Runs that find every cluster full.
@@ -83,18 +92,29 @@ impl Scheduler {
         let clusters = spec.map_or(Box::default(), |spec| {
             (0..hpu.cores / cluster_cores).map(|_| Cluster::new(spec)).collect()
         });
+        let clustered = (hpu.cores / cluster_cores, cluster_cores);
+        let shape = |outputs, places, depth, delay| {
+            let (clusters, cluster_cores) = clustered;
+            Arbiter::new(sim, hpu.clock, &Shape { clusters, cluster_cores, outputs, places, depth, delay })
+        };
+        let limited = spec.map(|spec| spec.cluster_queue).filter(|&depth| depth > 0);
         Scheduler {
             sim: sim.clone(),
             spec: hpu.packets,
             clock: hpu.clock,
             cluster_cores,
-            sender: Cell::new(Time::ZERO),
             writer: Cell::new(Time::ZERO),
-            sender_busy: Cell::new(Duration::ZERO),
             writer_busy: Cell::new(Duration::ZERO),
             clusters,
             transfers: (0..hpu.cores.div_ceil(cluster_cores)).map(|_| TransferNumbers::default()).collect(),
-            buffer: spec.map(|spec| SlotBuffer::new(spec.buffer, spec.slot, |slots| &mut slots.buffer)),
+            streams: Streams::new(hpu.interconnect.as_ref()),
+            engines: hpu.pspin.map(|spec| shape(ENGINES, spec.engine_commands, spec.cluster_queue, 1)),
+            feedbacks: limited.map(|depth| shape(1, 0, depth, 0)),
+            next_task: Cell::new(0),
+            task_is_due: Cell::new(false),
+            buffer: spec.map(|spec| {
+                SlotBuffer::new(spec.buffer, spec.slot, spec.buffer_rings, |slots| &mut slots.buffer)
+            }),
             waiting: RefCell::default(),
             stays: spec.map(|_| Box::default()),
         }
@@ -109,27 +129,57 @@ impl Scheduler {
     pub(in crate::spin) fn written(&self, packet: &Parcel) -> Time {
         let now = self.sim.now();
         let Some(spec) = &self.spec else { return now };
-        let took = self.cycles(spec.beats(packet.payload.len()));
-        let written = self.writer.get().max(now) + took;
+        let beats = spec.beats(packet.payload.len());
+        let took = self.cycles(beats);
+        let shared = self.streams.write_packet(self.grid().from(now), beats);
+        let written = match shared {
+            Some(beats) => self.grid().at(beats.last + 1),
+            None => self.writer.get().max(now) + took,
+        };
         self.writer.set(written);
         self.writer_busy.set(self.writer_busy.get() + took);
         written
     }
 
-    /// A handler sends so many bytes from an address, a beat a cycle behind a latency. Returns when it is done.
-    pub(in crate::spin) fn send(&self, address: u32, bytes: u64, spec: &CommandsSpec) -> Time {
-        let took = self.cycles(bytes.div_ceil(spec.beat));
-        let begin = self.sender.get().max(self.sim.now());
-        self.sender.set(begin + took);
-        self.sender_busy.set(self.sender_busy.get() + took);
-        // What asks for the bytes takes half of the latency, and what brings them the other half.
-        let from = begin + self.cycles(spec.send / 2);
-        self.moves(address, bytes, from);
-        begin + took + self.cycles(spec.send)
+    /// The cycles of the card's clock.
+    pub(in crate::spin) const fn grid(&self) -> Cycles {
+        Cycles(self.clock)
+    }
+
+    /// The engines of handlers' commands.
+    pub(in crate::spin) fn engines(&self) -> &Rc<Arbiter> {
+        self.engines.as_ref().expect("only handlers written for PsPIN have engines of commands")
+    }
+
+    /// The memory at an address.
+    pub(in crate::spin) fn target(&self, address: u32) -> Target {
+        target(address, self.clusters.len())
+    }
+
+    /// Channels and transactions of the engines.
+    pub(in crate::spin) const fn streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    /// Moves bytes at an address in beats of so many, from a cycle on.
+    pub(in crate::spin) fn transfer(
+        &self,
+        user: User,
+        address: u32,
+        bytes: u64,
+        beat: u64,
+        from: u64,
+    ) -> Beats {
+        let target = self.target(address);
+        let ports = match target {
+            Target::Cluster(cluster) => self.clusters.get(cluster).map(|cluster| &cluster.ports),
+            Target::Packets | Target::Handlers => None,
+        };
+        self.streams.transfer(user, (target, address), from, beats_at(address.into(), bytes, beat), ports)
     }
 
     /// Bytes at an address are moved from a time on. Cores wait for it where they are in the L1 of a cluster.
-    pub(in crate::spin) fn moves(&self, address: u32, bytes: u64, from: Time) {
+    fn moves(&self, address: u32, bytes: u64, from: Time) {
         if let Some(cluster) = cluster_at(address).and_then(|cluster| self.clusters.get(cluster)) {
             cluster.ports.move_at(self.cycle(from), address, bytes);
         }
@@ -156,7 +206,7 @@ impl Scheduler {
             self.stays.as_ref()?.get().held(spec, self.number_of_clusters());
         Some(Movers {
             writer: self.writer_busy.get(),
-            sender: self.sender_busy.get(),
+            sender: self.cycles(self.streams.sent()),
             cluster,
             in_flight,
             cluster_buffer,
@@ -224,14 +274,17 @@ impl Scheduler {
         self.clock.cycles(cycles)
     }
 
-    /// The cluster for a packet of this message queue: its home, or if that is full the one with the fewest packets.
+    /// The cluster for a packet of this message queue: its home, or if that takes none the one with the fewest packets that does.
     fn choose(&self, queue: u64) -> Option<usize> {
-        let most = self.spec.as_ref().map_or(0, |spec| spec.in_flight);
+        let spec = self.spec.as_ref()?;
         let home = (queue % self.clusters.len() as u64) as usize;
         let in_flight = |cluster: &usize| self.clusters[*cluster].in_flight.get();
-        let least = || (0..self.clusters.len()).min_by_key(in_flight);
-        let chosen = if in_flight(&home) < most { home } else { least()? };
-        (in_flight(&chosen) < most).then_some(chosen)
+        let takes = |cluster: &usize| {
+            let waiting = self.clusters[*cluster].packets.waiting() as u32;
+            in_flight(cluster) < spec.in_flight && (spec.cluster_queue == 0 || waiting < spec.cluster_queue)
+        };
+        let others = || (0..self.clusters.len()).filter(takes).min_by_key(in_flight);
+        if takes(&home) { Some(home) } else { others() }
     }
 }
 
@@ -297,12 +350,39 @@ impl Card {
         self.sim.spawn_at(at, none, || async move { card.assign(run) });
     }
 
-    /// Assigns a run to a cluster, if there is room in one.
+    /// Assigns a run to a cluster, behind those that wait for one.
     fn assign(self: &Rc<Card>, run: Run) {
-        let queue = self.incoming.borrow_mut().get(run.place).queue;
-        match self.scheduler.choose(queue) {
-            Some(cluster) => self.bring_to(cluster, run),
-            None => self.scheduler.waiting.borrow_mut().push_back(run),
+        self.scheduler.waiting.borrow_mut().push_back(run);
+        self.assign_waiting();
+    }
+
+    /// Assigns runs to clusters in their order while there is room: one a cycle, if feedbacks are, too.
+    fn assign_waiting(self: &Rc<Card>) {
+        let scheduler = &self.scheduler;
+        loop {
+            let Some(place) = scheduler.waiting.borrow().front().map(|run| run.place) else { return };
+            let queue = self.incoming.borrow_mut().get(place).queue;
+            let Some(cluster) = scheduler.choose(queue) else { return };
+            if scheduler.feedbacks.is_some() {
+                let (now, next) = (scheduler.grid().from(self.sim.now()), scheduler.next_task.get());
+                if next > now {
+                    return self.assign_at(next);
+                }
+                scheduler.next_task.set(now + 1);
+            }
+            let run = scheduler.waiting.borrow_mut().pop_front().expect("just seen");
+            self.bring_to(cluster, run);
+        }
+    }
+
+    /// Assigns waiting runs from a cycle on.
+    fn assign_at(self: &Rc<Card>, cycle: u64) {
+        if !self.scheduler.task_is_due.replace(true) {
+            let (card, none) = (self.clone(), [Needed::NOTHING, Needed::NOTHING]);
+            self.sim.spawn_at(self.scheduler.grid().at(cycle), none, || async move {
+                card.scheduler.task_is_due.set(false);
+                card.assign_waiting();
+            });
         }
     }
 
@@ -340,7 +420,21 @@ impl Card {
             _ => ended,
         };
         let feedback = self.scheduler.spec.as_ref().map_or(0, |spec| spec.feedback);
-        self.sim.until(self.sim.now() + self.scheduler.cycles(feedback)).await;
+        let held = issued.map(|_| thread.clone());
+        match &self.scheduler.feedbacks {
+            // Of one cycle at least, in which it leaves its core.
+            Some(arbiter) => {
+                let leaves = move || held.iter().for_each(|thread| thread.commands().feedback_left());
+                let ticket = arbiter.push(core, 0, Some(Box::new(leaves)));
+                let taken = ticket.taken().await;
+                arbiter.free(&ticket);
+                self.sim.until(arbiter.cycles.at(taken + feedback.saturating_sub(1))).await;
+            }
+            None => {
+                held.iter().for_each(|thread| thread.commands().feedback_left());
+                self.sim.until(self.sim.now() + self.scheduler.cycles(feedback)).await;
+            }
+        }
         path.advance(stages::FEEDBACK, self.sim.now());
         // The tail handler of its message finds the last packet where it is.
         let kept = if self.keeps(&run, &ended) { run.slots.buffer.take() } else { None };
@@ -361,10 +455,7 @@ impl Card {
         }
         self.left_buffer(buffer, slots);
         in_flight.set(in_flight.get() - 1);
-        let next = self.scheduler.waiting.borrow_mut().pop_front();
-        if let Some(next) = next {
-            self.bring_to(cluster, next);
-        }
+        self.assign_waiting();
     }
 
     /// The slots of a packet in the packet buffer are free.
@@ -387,19 +478,7 @@ impl Card {
 mod tests {
     use super::*;
 
-    const SPEC: PacketsSpec = PacketsSpec {
-        beat: 64,
-        schedule: 4,
-        copy: 16,
-        feedback: 1,
-        in_flight: 20,
-        copies: 2,
-        burst: 256,
-        slot: 64,
-        buffer: 4096,
-        cluster_buffer: 1024,
-        bank_groups: 4,
-    };
+    const SPEC: PacketsSpec = PacketsSpec::of_tests();
 
     fn cycles(n: u64) -> Duration {
         Duration::from_ps(1000 * n)

@@ -2,6 +2,7 @@
 //! not as many.
 
 use crate::parts::FirstFit;
+use crate::spin::handlers::clusters::rings::Rings;
 use crate::spin::handlers::fate::{Run, Slots};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,17 +10,34 @@ use std::collections::VecDeque;
 /// Which of them a buffer gives out.
 type Which = fn(&mut Slots) -> &mut Option<u32>;
 
+/// How a buffer gives out its slots.
+enum Memory {
+    /// The first that are free.
+    FirstFit(FirstFit),
+    /// In rings.
+    Rings(Rings),
+}
+
 /// A buffer, and the runs whose packets wait for slots of it.
 pub(in crate::spin) struct SlotBuffer {
-    slots: RefCell<FirstFit>,
+    slots: RefCell<Memory>,
     waiting: RefCell<VecDeque<Run>>,
     which: Which,
 }
 
 impl SlotBuffer {
-    /// A buffer of so many bytes in slots of so many.
-    pub(in crate::spin) fn new(bytes: u64, slot: u64, which: Which) -> SlotBuffer {
-        SlotBuffer { slots: RefCell::new(FirstFit::new(0..bytes, slot)), waiting: RefCell::default(), which }
+    /// A buffer of so many bytes in slots of so many, in rings, if their number is not 0.
+    pub(in crate::spin) fn new(bytes: u64, slot: u64, rings: u64, which: Which) -> SlotBuffer {
+        let slots = match rings {
+            0 => Memory::FirstFit(FirstFit::new(0..bytes, slot)),
+            _ => Memory::Rings(Rings::new(bytes, rings, slot)),
+        };
+        SlotBuffer { slots: RefCell::new(slots), waiting: RefCell::default(), which }
+    }
+
+    /// Runs that wait for slots.
+    pub(in crate::spin) fn waiting(&self) -> usize {
+        self.waiting.borrow().len()
     }
 
     /// Gives the packet of a run its slots, where it has none, and returns the run. None where it waits for them, behind others that do.
@@ -37,7 +55,10 @@ impl SlotBuffer {
     /// Frees the slots of a packet.
     pub(in crate::spin) fn free(&self, mut slots: Slots) {
         if let Some(start) = *(self.which)(&mut slots) {
-            self.slots.borrow_mut().give_back(start.into());
+            match &mut *self.slots.borrow_mut() {
+                Memory::FirstFit(slots) => slots.give_back(start.into()),
+                Memory::Rings(rings) => rings.free(start.into()),
+            }
         }
     }
 
@@ -50,8 +71,11 @@ impl SlotBuffer {
 
     /// Whether there are slots for the packet of a run, which it has then.
     fn place(&self, run: &mut Run) -> bool {
-        let taken = self.slots.borrow_mut().take(run.packet_bytes());
-        *(self.which)(&mut run.slots) = taken.map(|(start, _)| start as u32);
+        let taken = match &mut *self.slots.borrow_mut() {
+            Memory::FirstFit(slots) => slots.take(run.packet_bytes()).map(|(start, _)| start),
+            Memory::Rings(rings) => rings.take(run.packet_bytes()),
+        };
+        *(self.which)(&mut run.slots) = taken.map(|start| start as u32);
         taken.is_some()
     }
 }

@@ -95,19 +95,7 @@ mod tests {
 
     #[test]
     fn places_are_needed_without_waits() {
-        let spec = PacketsSpec {
-            beat: 64,
-            schedule: 4,
-            copy: 16,
-            feedback: 1,
-            in_flight: 2,
-            copies: 2,
-            burst: 256,
-            slot: 64,
-            buffer: 4096,
-            cluster_buffer: 300,
-            bank_groups: 4,
-        };
+        let spec = PacketsSpec { in_flight: 2, cluster_buffer: 300, ..PacketsSpec::of_tests() };
         let (at, ps) = (Time::from_ps, Duration::from_ps);
         let mut stays = Stays::default();
         // Of 210 ps in the cluster it waits 50 before the copy of 20, and 40 between that and its handler.

@@ -5,8 +5,9 @@
 
 use crate::spin::Card;
 use crate::spin::handlers::codes::{Stop, number};
+use crate::spin::handlers::commands::engines::{Command, Sending};
 use crate::spin::handlers::fate::Slots;
-use crate::spin::handlers::pspin::command_unit::{CommandUnit, Issued};
+use crate::spin::handlers::pspin::arbiter::Engine;
 use crate::spin::handlers::pspin::hardware::{Task, register};
 use crate::spin::handlers::running::Running;
 use crate::spin::handlers::transfers::Arriving;
@@ -14,8 +15,8 @@ use crate::spin::programs::attachments::Attachment;
 use crate::spin::spec::{CommandsSpec, pspin_map as map};
 use crate::spin::stages;
 use nicety_hpu::{DeviceAccess, TrapKind};
-use nicety_portals::{CtEvent, CtHandle, Header};
-use nicety_types::{NodeId, Path, Payload, Resource, Stage, Starter, Time};
+use nicety_portals::Header;
+use nicety_types::{NodeId, Payload, Time};
 use std::rc::Rc;
 
 /// The kinds of commands.
@@ -163,7 +164,11 @@ impl Card {
                 data[4..].copy_from_slice(&data_high.to_le_bytes());
                 let payload = Payload::copy_of(&data[..bytes as usize]);
                 let host = self.host_address(running, "spin_write_to_host", [low, high, bytes])?;
-                self.write_host(running, &spec, host, payload, event).await
+                let counter = event.then(|| self.entry_of(running).ct).flatten();
+                let command = Command { counter, ..self.begin_command(running, Engine::HostDirect).await };
+                let handle = command.handle;
+                self.sim.spawn(self.clone().write_directly(command, host, payload, spec));
+                Ok(handle)
             }
             _ => Err(refused(
                 "a command",
@@ -183,12 +188,17 @@ impl Card {
         if high != 0 {
             return Err(refused(call, "its bytes are in the card's memory, whose addresses have 32 bits"));
         }
-        if u64::from(length) > self.spec.packet_payload {
-            return Err(refused(
-                call,
-                "it is longer than the card's packets (packet.payload); send it in several",
-            ));
-        }
+        // A raw packet is one; a put becomes as many as it needs, each with a header.
+        let most = match flow {
+            0 if u64::from(length) > self.spec.packet_payload => {
+                return Err(refused(
+                    call,
+                    "it is longer than the card's packets (packet.payload); send it in several",
+                ));
+            }
+            0 => self.spec.packet_payload,
+            _ => self.spec.packet_payload.saturating_sub(spec.put_header).max(1),
+        };
         let (of, header) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(running.place);
@@ -205,27 +215,20 @@ impl Card {
             hdr_data: header.hdr_data,
             ..Header::put(self.node, target, header.pt, header.match_bits, length.into())
         };
-        let (place, card, path) = self.begin_command(running).await;
-        let (thread, commands, spec) = (running.thread.clone(), running.commands().clone(), *spec);
-        self.sim.spawn(async move {
-            let slot = card.staging.acquire(1).await;
-            let sent = card.scheduler.send(low, length.into(), &spec);
-            card.sim.until(sent).await;
-            let mut path = path;
-            path.advance(stages::COMMAND, card.sim.now());
-            let by = Starter::Handler(of);
-            card.send_from_card(header, payload, None, Some(slot), path, by);
-            thread.commands().done(place, &commands);
-        });
-        Ok(place)
+        let command = self.begin_command(running, Engine::Outbound).await;
+        let (handle, sending) = (command.handle, Sending { of, header, payload, low, most });
+        self.sim.spawn(self.clone().send_packets(command, sending, *spec));
+        Ok(handle)
     }
 
-    /// Takes a place for a command.
-    async fn begin_command(self: &Rc<Card>, running: &mut Running) -> (usize, Rc<Card>, Path) {
-        let (thread, commands) = (running.thread.clone(), running.commands().clone());
-        let place = thread.commands().take(&commands).await;
+    /// Takes a place for a command to an engine.
+    async fn begin_command(self: &Rc<Card>, running: &mut Running, engine: Engine) -> Command {
+        let (thread, issued) = (running.thread.clone(), running.commands().clone());
+        let handle = thread.commands().take(&issued).await;
         running.path.advance(stages::HANDLER, self.sim.now());
-        (place, self.clone(), running.path.clone())
+        let ticket = self.scheduler.engines().push(thread.core, engine as usize, None);
+        let (message, path) = (running.message, running.path.clone());
+        Command { thread, issued, handle, ticket, message, path, counter: None }
     }
 
     /// The host memory that a command names: the match entry's, or the second region of the handlers.
@@ -260,86 +263,22 @@ impl Card {
     ) -> Result<usize, Stop> {
         let call = if to_host == 1 { "spin_dma_to_host" } else { "spin_dma_from_host" };
         let host = self.host_address(running, call, [low, high, length])?;
+        let counter = event.then(|| self.entry_of(running).ct).flatten();
         if to_host == 1 {
             let payload = self.take_local(running, local, length)?;
-            self.scheduler.moves(local, length.into(), self.sim.now());
-            return self.write_host(running, spec, host, payload, event).await;
+            let command = Command { counter, ..self.begin_command(running, Engine::HostDma).await };
+            let handle = command.handle;
+            self.sim.spawn(self.clone().copy_to_host(command, (local, host), payload, *spec));
+            return Ok(handle);
         }
         if length > 0 {
             // Refused now rather than when the bytes return.
             running.with_space(|space| space.write(local, length).map(|_| ()))?;
         }
-        let (place, card, path) = self.begin_command(running).await;
-        let (thread, commands) = (running.thread.clone(), running.commands().clone());
-        let message = running.message;
-        let ready = self.after(spec.from_host);
-        let counter = event.then(|| self.entry_of(running).ct).flatten();
-        self.sim.spawn(async move {
-            let mut path = path;
-            card.sim.until(ready).await;
-            path.advance(stages::COMMAND, card.sim.now());
-            if length > 0 {
-                let (bytes, flight) = card.dma.read(message, host, length.into(), path.clone()).await;
-                let landed = flight.landed();
-                card.recorder.slice(Resource::DMA, path.at(), landed.at(), Some(message), "read");
-                card.scheduler.moved(local, length.into(), landed.at());
-                card.sim.until(landed.at()).await;
-                commands.arriving.borrow_mut().push(Arriving { local, bytes });
-                path = landed;
-            }
-            card.command_done(thread.commands(), place, &commands, counter, path);
-        });
-        Ok(place)
-    }
-
-    /// Writes bytes to host memory.
-    async fn write_host(
-        self: &Rc<Card>,
-        running: &mut Running,
-        spec: &CommandsSpec,
-        host: u64,
-        payload: Payload,
-        event: bool,
-    ) -> Result<usize, Stop> {
-        let (place, card, path) = self.begin_command(running).await;
-        let (thread, commands) = (running.thread.clone(), running.commands().clone());
-        let message = running.message;
-        let ready = self.after(spec.to_host);
-        let counter = event.then(|| self.entry_of(running).ct).flatten();
-        self.sim.spawn(async move {
-            let mut path = path;
-            card.sim.until(ready).await;
-            path.advance(stages::COMMAND, card.sim.now());
-            let bytes = payload.len();
-            if bytes > 0 {
-                let handover = card.dma.write(message, host, bytes, payload, path.clone());
-                card.recorder.slice(Resource::DMA, path.at(), handover.landed, Some(message), "write");
-                card.sim.until(handover.landed).await;
-                path.advance(Stage::DEPOSIT, card.sim.now());
-            }
-            card.command_done(thread.commands(), place, &commands, counter, path);
-        });
-        Ok(place)
-    }
-
-    /// A command with host memory is done; an event counts on the counter of the match entry, if it has one.
-    fn command_done(
-        self: &Rc<Card>,
-        unit: &CommandUnit,
-        place: usize,
-        commands: &Issued,
-        counter: Option<CtHandle>,
-        path: Path,
-    ) {
-        unit.done(place, commands);
-        if let Some(counter) = counter {
-            let by = CtEvent { success: 1, failure: 0 };
-            self.with_effects(path, |interface, effects| {
-                interface
-                    .ct_inc(counter, by, effects)
-                    .expect("the entry's counter lives as long as the entry");
-            });
-        }
+        let command = Command { counter, ..self.begin_command(running, Engine::HostDma).await };
+        let handle = command.handle;
+        self.sim.spawn(self.clone().copy_from_host(command, (host, local), length.into(), *spec));
+        Ok(handle)
     }
 
     /// So many cycles from now.

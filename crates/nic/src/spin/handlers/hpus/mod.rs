@@ -70,7 +70,7 @@ impl Thread {
                 hardware: spec.pspin.map(|_| Box::new(Hardware::new(core, spec))),
                 accesses: Vec::new(),
             }),
-            commands: spec.pspin.map(|_| CommandUnit::new(sim, spec.dma_handles)),
+            commands: spec.pspin.map(|commands| CommandUnit::new(sim, spec.dma_handles, commands.feedbacks)),
             transfers: Transfers::new(sim, spec.dma_handles),
             assigned: RefCell::default(),
             free: Cell::new(true),

@@ -15,7 +15,7 @@ use crate::spin::programs::program::map;
 use crate::spin::spec::{HpuSpec, Level, MemorySpec, Piece, Timings, own_cycles};
 use nicety_hpu::{AccessKind, Banks, Cache, OrderPoint, Served};
 use nicety_types::{Duration, Time};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -71,6 +71,8 @@ pub(in crate::spin) struct Levels {
     data_caches: Option<RefCell<Cached>>,
     /// Waits for banks.
     waits: RefCell<Waits>,
+    /// The first cycle in which the one port of program memory is free.
+    program_port: Cell<u64>,
 }
 
 /// The memories of a card's cores, made when they are first asked for: most nodes of a large cluster never run a handler.
@@ -105,6 +107,7 @@ impl Levels {
             caches: RefCell::new(caches(spec)),
             data_caches: Cached::new(spec).map(RefCell::new),
             waits: RefCell::default(),
+            program_port: Cell::new(0),
             spec: spec.clone(),
             packet,
         }
@@ -123,6 +126,8 @@ impl Levels {
         let clock = self.hpu().clock;
         match self.shared {
             true => Edges::since(clock, Time::from_ps(SKEW * core as u64), now),
+            // Its commands wait for their turns by the card's cycles.
+            false if self.spec.pspin.is_some() => Edges::since(clock, Time::ZERO, now),
             false => Edges::own(clock, now),
         }
     }
@@ -155,7 +160,11 @@ impl Levels {
             let level = &mut self.contended.borrow_mut()[reach.level as usize];
             self.serve(level, &reach, cycle, spec.shape.line, AccessKind::Load).waited
         });
-        let cycles = (spec.fill + waited).saturating_sub(asked.into());
+        // The port of program memory, which fills of all caches share.
+        let came = cycle.saturating_sub(asked.into());
+        let port = if spec.line_cycles > 0 { self.program_port.get().saturating_sub(came) } else { 0 };
+        self.program_port.set(came + port + spec.line_cycles);
+        let cycles = (spec.fill + waited + port).saturating_sub(asked.into());
         cache.fill(cached, cycle + cycles);
         cycles
     }

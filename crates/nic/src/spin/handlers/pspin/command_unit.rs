@@ -9,6 +9,9 @@ pub(in crate::spin) struct CommandUnit {
     busy: Box<[Cell<bool>]>,
     /// The handle that a handler has named to be tested.
     pub(in crate::spin) tested: Cell<u32>,
+    /// Whether the core holds feedbacks of handlers for their commands, one at a time; and whether it holds one now.
+    holds: bool,
+    held: Cell<bool>,
     changed: Signal,
 }
 
@@ -21,22 +24,41 @@ pub(in crate::spin) struct Issued {
 }
 
 impl CommandUnit {
-    pub(in crate::spin) fn new(sim: &Sim, places: u32) -> CommandUnit {
+    /// A unit with so many places, and with room for a feedback, if feedbacks are limited.
+    pub(in crate::spin) fn new(sim: &Sim, places: u32, feedbacks: u32) -> CommandUnit {
         CommandUnit {
             busy: (0..places).map(|_| Cell::new(false)).collect(),
             tested: Cell::new(0),
+            holds: feedbacks > 0,
+            held: Cell::new(false),
             changed: Signal::new(sim),
         }
     }
 
-    /// Takes the first free place for a command of a handler, once there is one.
+    /// Takes the first free place for a command of a handler, once there is one and the last handler's feedback has left: a core has no
+    /// commands of two handlers in flight (`hpu_driver.sv`: `disable_commands_o`).
     pub(in crate::spin) async fn take(&self, issued: &Issued) -> usize {
+        self.changed.wait_until(|| !self.held.get()).await;
         let free = || self.busy.iter().position(|busy| !busy.get());
         self.changed.wait_until(|| free().is_some()).await;
         let place = free().expect("just seen");
         self.busy[place].set(true);
         issued.begins();
         place
+    }
+
+    /// A handler has ended: its feedback is held, once that of the handler before has left. Whether it waited for that.
+    pub(in crate::spin) async fn hold_feedback(&self) -> bool {
+        let waits = self.held.get();
+        self.changed.wait_until(|| !self.held.get()).await;
+        self.held.set(self.holds);
+        waits
+    }
+
+    /// The feedback has left.
+    pub(in crate::spin) fn feedback_left(&self) {
+        self.held.set(false);
+        self.changed.notify_all();
     }
 
     /// A command is done.

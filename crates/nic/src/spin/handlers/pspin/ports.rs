@@ -4,6 +4,7 @@
 //! consecutive groups. Two ports move beats, one for the cluster's DMA engine and one for commands; both go before the cores,
 //! and where they want the same group, one of them is a cycle later.
 
+use crate::spin::handlers::pspin::lanes::Lane;
 use crate::spin::spec::{PacketsSpec, pspin_map as map};
 use nicety_hpu::Dma;
 use std::cell::RefCell;
@@ -27,16 +28,58 @@ pub(in crate::spin) struct Ports {
     pub(in crate::spin) known: u64,
     /// By cycle, modulo their number; empty as long as nothing has been moved.
     taken: RefCell<Vec<Taken>>,
+    /// The port of the card's engines, which moves a beat a cycle in either direction.
+    port: Lane,
 }
 
 impl Ports {
     pub(in crate::spin) fn new(spec: &PacketsSpec) -> Ports {
-        Ports { groups: spec.bank_groups, beat: spec.beat, known: spec.copy, taken: RefCell::default() }
+        Ports {
+            groups: spec.bank_groups,
+            beat: spec.beat,
+            known: spec.copy,
+            taken: RefCell::default(),
+            port: Lane::default(),
+        }
     }
 
     /// Whether cores wait for DMA.
     pub(in crate::spin) const fn are_shared(&self) -> bool {
         self.groups > 0
+    }
+
+    /// Bytes of a beat.
+    pub(in crate::spin) const fn beat(&self) -> u64 {
+        self.beat
+    }
+
+    /// The group of banks of a beat of a transfer at an address.
+    const fn group(&self, address: u32, beat: u64) -> u64 {
+        (address as u64 / self.beat + beat) % self.groups
+    }
+
+    /// Whether the engines' port can move a beat of a transfer at an address in a cycle.
+    pub(in crate::spin) fn is_free(&self, cycle: u64, address: u32, beat: u64) -> bool {
+        let group_is_free =
+            || !self.are_shared() || !is_taken(&self.taken.borrow(), cycle, self.group(address, beat));
+        !self.port.is_taken(cycle) && group_is_free()
+    }
+
+    /// The engines' port moves a beat of a transfer at an address in a cycle.
+    pub(in crate::spin) fn take(&self, cycle: u64, address: u32, beat: u64) {
+        if beat == 0 {
+            self.port.forget_before(cycle);
+        }
+        self.port.take(cycle);
+        if self.are_shared() {
+            note(&mut self.taken.borrow_mut(), cycle, self.group(address, beat));
+        }
+    }
+
+    /// Whether the engines' port moves a beat in a cycle.
+    #[cfg(test)]
+    pub(in crate::spin) fn is_busy(&self, cycle: u64) -> bool {
+        self.port.is_taken(cycle)
     }
 
     /// Bytes at an address are moved, a beat a cycle from cycle `start` on, or a little later where others want the same groups.
@@ -45,22 +88,14 @@ impl Ports {
             return;
         }
         let taken = &mut *self.taken.borrow_mut();
-        if taken.is_empty() {
-            taken.resize(CYCLES, Taken { cycle: u64::MAX, groups: 0 });
-        }
         // Of a transfer that is longer than what is remembered, those that come first.
         let beats = bytes.div_ceil(self.beat).min(CYCLES as u64);
-        let first = u64::from(address) / self.beat;
-        let group = |beat: u64| (first + beat) % self.groups;
-        let meets = |later: &u64| (0..beats).any(|beat| is_taken(taken, start + later + beat, group(beat)));
+        let meets = |later: &u64| {
+            (0..beats).any(|beat| is_taken(taken, start + later + beat, self.group(address, beat)))
+        };
         let later = (0..self.groups).find(|later| !meets(later)).unwrap_or(0);
         for beat in 0..beats {
-            let cycle = start + later + beat;
-            let place = &mut taken[cycle as usize % CYCLES];
-            if place.cycle != cycle {
-                *place = Taken { cycle, groups: 0 };
-            }
-            place.groups |= 1 << group(beat);
+            note(taken, start + later + beat, self.group(address, beat));
         }
     }
 
@@ -74,6 +109,18 @@ impl Ports {
         }
         waits
     }
+}
+
+/// Notes that a beat takes a group in a cycle.
+fn note(taken: &mut Vec<Taken>, cycle: u64, group: u64) {
+    if taken.is_empty() {
+        taken.resize(CYCLES, Taken { cycle: u64::MAX, groups: 0 });
+    }
+    let place = &mut taken[cycle as usize % CYCLES];
+    if place.cycle != cycle {
+        *place = Taken { cycle, groups: 0 };
+    }
+    place.groups |= 1 << group;
 }
 
 fn is_taken(taken: &[Taken], cycle: u64, group: u64) -> bool {
@@ -152,7 +199,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ports() -> Ports {
-        Ports { groups: 4, beat: 64, known: 16, taken: RefCell::default() }
+        Ports { groups: 4, beat: 64, known: 16, taken: RefCell::default(), port: Lane::default() }
     }
 
     #[test]

@@ -122,6 +122,10 @@ impl Card {
             packet.payload = self.payload_after(thread, &mut running, packet.offset);
             packet.path = running.path.clone();
         }
+        if running.issued.is_some() && thread.commands().hold_feedback().await {
+            // The core has stayed in its task, and leaves it now.
+            self.sim.until(self.levels.edges(thread.core, self.sim.now()).at(self.hpu.handler_end)).await;
+        }
         // Before the effects of its result, which may include another handler for this very core.
         self.hpus.release(thread, self.sim.now());
         match self.scheduler.clusters() {

@@ -1,0 +1,47 @@
+//! The interconnect between a card's engines, the memories of its clusters and its host: `[hpu.interconnect]`.
+
+use nicety_spec::Reader;
+
+/// How transfers of the engines share the memories of a card, in beats of `hpu.commands.beat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterconnectSpec {
+    /// Transactions in flight of an engine's reads, or of its writes.
+    pub transactions: u32,
+    /// Cycles from the last beat of a transaction to the first of one that waited for its end.
+    pub turn: u64,
+    /// Bytes to whose multiples a burst goes at most.
+    pub burst: u64,
+    /// Cycles between two bursts of an engine, beside their beats.
+    pub burst_gap: u64,
+    /// Bursts in flight to the host, and as many from it.
+    pub host_bursts: u32,
+}
+
+const KEYS: [&str; 5] = ["transactions", "turn", "burst", "burst_gap", "host_bursts"];
+
+/// Reads `[hpu.interconnect]`, if it is there: without it transfers of engines do not wait for one another.
+pub(super) fn read(reader: &Reader<'_>) -> Option<InterconnectSpec> {
+    let s = reader.section("hpu.interconnect");
+    if !KEYS.iter().any(|key| s.has(key)) {
+        return None;
+    }
+    Some(InterconnectSpec {
+        transactions: s.count(
+            "transactions",
+            1..=1024,
+            "transactions in flight of an engine's reads, or of its writes, to one memory; to another one it waits for all",
+        ) as u32,
+        turn: s.count(
+            "turn",
+            1..=1024,
+            "cycles from the last beat of a transaction to the first of one that waited for its end",
+        ),
+        burst: s.size("burst", 64..=1 << 20, "bytes to whose multiples a burst of DMA goes at most"),
+        burst_gap: s.count("burst_gap", 0..=1024, "cycles between two bursts of an engine, beside their beats"),
+        host_bursts: s.count(
+            "host_bursts",
+            1..=1024,
+            "bursts of DMA in flight to the host, and as many from it",
+        ) as u32,
+    })
+}

@@ -1,0 +1,83 @@
+"""Saturated runs: an engine or a channel of the card `pspin` is kept busy, beside the bound that follows from PsPIN's RTL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nicety.build.compiler import library_source
+from nicety.build.sources import Handlers
+from nicety.show.columns import fixed
+from nicety.studies.claims import Ours
+from nicety.studies.pspin.runs import measure, rate, spread
+from nicety.studies.study import Measured, Options, Table
+
+_BEAT = 64
+"""Bytes that the link brings in a cycle, the most."""
+_PACKETS = 449
+"""Packets of a run: 64 x 7 behind the first, whose feedbacks come in groups of the 7 commands that an engine has in flight."""
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A saturated run, and its bound.
+
+    Attributes:
+        define: the handler in `saturate.c`.
+        size: bytes of a packet.
+        commands: commands in flight of the engine, and cycles for which each has its place; none where it is not the first limit.
+        beats: beats that each packet has of the channel that is the limit, for each beat of its own.
+        changes: of the card.
+    """
+
+    define: str
+    size: int
+    commands: tuple[int, int] | None
+    beats: int
+    changes: tuple[str, ...] = ()
+
+    def bound(self) -> float:
+        """Gb/s at most: by places of the engine, or by beats of the channel."""
+        beats = self.size // _BEAT * self.beats
+        cycles = max(self.commands[1] / self.commands[0], beats) if self.commands else beats
+        return 8 * self.size / cycles
+
+
+_IN_FLIGHT = 7
+_CLUSTER = ("hpu.cores=8",)
+# A command holds its place for 3 cycles fewer than it takes: 21, 36, 22 and 37 from issue to completion.
+CASES = {
+    "write-64": _Case("WRITE", 64, (_IN_FLIGHT, 18), 1),
+    "to-host-64": _Case("TO_HOST", 64, (_IN_FLIGHT, 18), 1),
+    "to-host-1024": _Case("TO_HOST", 1024, (_IN_FLIGHT, 33), 1),
+    "from-host-64": _Case("FROM_HOST", 64, (_IN_FLIGHT, 19), 1),
+    "from-host-1024": _Case("FROM_HOST", 1024, (_IN_FLIGHT, 34), 1),
+    "store-and-send-1024": _Case("STORE_AND_SEND", 1024, (_IN_FLIGHT, 33), 2),
+    "fetch-and-send-1024": _Case("FETCH_AND_SEND", 1024, (_IN_FLIGHT, 34), 2, _CLUSTER),
+}
+"""The runs by the names of their claims."""
+
+
+def saturated(options: Options) -> Measured:
+    """Packets as fast as the link brings them, from cold, to handlers that give commands."""
+    ours: dict[str, Ours] = {}
+    rows = [["Handler", "Packet", "HPUs", "Cycles", "avg", "max", "Latency", "avg", "max", "Gb/s", "Bound"]]
+    data = {}
+    for name, case in CASES.items():
+        handlers = Handlers(library_source("pspin/saturate.c"), defines=[case.define])
+        runs = measure(options, handlers, case.size, case.size / _BEAT, _PACKETS, case.changes)
+        ours[f"saturated-{name}"] = Ours(round(rate(runs, case.size), 1))
+        rows.append(
+            [
+                name.rpartition("-")[0],
+                f"{case.size} B",
+                str(runs.processors),
+                *spread(runs.cycles),
+                *spread(runs.latencies),
+                fixed(rate(runs, case.size), 1),
+                fixed(case.bound(), 1),
+            ]
+        )
+        data[name] = {"cycles": runs.cycles, "latencies": runs.latencies, "settled": runs.settled}
+    title = f"A message of {_PACKETS} packets at the link's rate: cycles of handlers and of packets, and rates"
+    note = "rate: from the first feedback to the last, of all packets behind the first"
+    return Measured(ours, tables=[Table(section="Saturated", title=title, rows=rows, note=note)], data={"runs": data})

@@ -1,0 +1,162 @@
+"""Limits of PsPIN's commands under load, on the card `pspin`: what they make of runs, by cycle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nicety
+
+PT, BITS = 1, 5
+ONE_CORE = ("hpu.cores=1", "memory.cluster=1")
+ONE_CLUSTER = ("hpu.cores=8",)
+
+NAMES = """
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
+    *hh = NULL;
+    *ph = f;
+    *th = NULL;
+    *handler_mem_ptr = NULL;
+}
+"""
+
+
+def program(folder: Path, body: str) -> nicety.Handlers:
+    source = folder / "mine.c"
+    source.write_text("#include <handler.h>\n#include <pspin.h>\n" + body + NAMES)
+    return nicety.Handlers(source)
+
+
+def run(
+    handlers: nicety.Handlers, packets: int, size: int, *overrides: str, memory: int = 1 << 16
+) -> tuple[list[int], nicety.Run, bytes]:
+    """Packets of `size` bytes, a beat of 64 a cycle: the cycles of their feedbacks, the run, and the sender's answers."""
+    cluster = nicety.Cluster(2, "pspin", set=[f"packet.payload={size}B", *overrides], recording="packets")
+    length = packets * size
+    got: dict[str, bytes] = {}
+
+    async def send(host: nicety.Host) -> None:
+        message, answers = host.alloc(length), host.alloc(memory)
+        host.portals.pt_alloc(pt=PT)
+        await host.portals.me_append(answers, pt=PT, match_bits=BITS, options=["op_put", "event_link_disable"])
+        md = host.portals.md_bind(message, options=["event_send_disable"])
+        await host.barrier()
+        await host.portals.put(md, length, to=1, pt=PT, match_bits=BITS)
+        await host.barrier()
+        got["answers"] = answers.array.tobytes()
+
+    async def receive(host: nicety.Host) -> None:
+        attached = host.portals.attach(handlers)
+        host.portals.pt_alloc(pt=PT)
+        room, options = host.alloc(memory), ["op_put", "event_link_disable"]
+        room.array[:] = np.arange(memory) % 251
+        await host.portals.me_append(room, pt=PT, match_bits=BITS, handlers=attached, options=options)
+        await host.barrier()
+        await host.barrier()
+
+    found = cluster.run({0: send, 1: receive})
+    sources, settled = found.packets.column("source"), found.packets.column("settled_ps")
+    ours = sorted(at // 1000 for source, at in zip(sources, settled, strict=True) if source == 0)
+    return ours, found, got["answers"]
+
+
+HOST = "uint64_t host = args->task->host_mem_low; uint32_t packet = (uint32_t)args->task->pkt_mem; spin_cmd_t c;"
+
+
+def handler(commands: str) -> str:
+    return f"__handler__ void f(handler_args_t *args) {{ {HOST} (void)packet; (void)host; {commands} }}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "size", "cycles"),
+    [
+        # From issue to completion 21, 36, 37 and 22 cycles; the feedback leaves in the next one, and then the next command is issued.
+        ("spin_write_to_host(host, 5, &c);", 1024, 22),
+        ("spin_dma_to_host(host, packet, 1024, 0, &c);", 1024, 37),
+        ("spin_dma_from_host(host, packet, 1024, 0, &c);", 1024, 38),
+    ],
+)
+def test_a_command_waits_for_the_feedback_of_the_last_handler(
+    tmp_path: Path, command: str, size: int, cycles: int
+) -> None:
+    # Enough work before the command that the core is never late with it: it would be issued earlier.
+    settled, *_ = run(program(tmp_path, handler(command)), 12, size, *ONE_CORE)
+    gaps = [after - before for before, after in zip(settled[4:], settled[5:], strict=False)]
+    assert min(gaps) >= cycles, gaps
+    free, *_ = run(program(tmp_path, handler(command)), 12, size, *ONE_CORE, "hpu.commands.feedbacks=0")
+    assert (free[-1] - free[4]) <= settled[-1] - settled[4]
+
+
+@pytest.mark.parametrize(
+    ("commands", "size", "overrides", "cycles"),
+    [
+        # 7 places of an engine, each for 3 cycles fewer than a command takes: 21 for 64 B to the host, 22 for 64 B from it.
+        ("spin_dma_to_host(host, packet, 64, 0, &c);", 64, (), 18),
+        ("spin_dma_from_host(host, packet, 64, 0, &c);", 64, (), 19),
+        ("spin_write_to_host(host, 5, &c);", 64, (), 18),
+        # One read channel: 16 beats to the host and 16 that are sent, of each of 7 packets.
+        (
+            "spin_dma_to_host(host, packet, 1024, 0, &c); spin_send_packet((void *)packet, 1024, &c);",
+            1024,
+            (),
+            7 * 32,
+        ),
+        # One port of a cluster: 16 beats from the host and 16 that are sent.
+        (
+            "spin_dma_from_host(host, packet, 1024, 0, &c); spin_cmd_wait(c);"
+            "spin_send_packet((void *)packet, 1024, &c);",
+            1024,
+            ONE_CLUSTER,
+            7 * 32,
+        ),
+    ],
+)
+def test_seven_packets_take_what_their_limit_says(
+    tmp_path: Path, commands: str, size: int, overrides: tuple[str, ...], cycles: int
+) -> None:
+    packets = 230
+    settled, *_ = run(program(tmp_path, handler(commands)), packets, size, *overrides)
+    groups = (packets - 20) // 7
+    took = settled[-1] - settled[-1 - 7 * groups]
+    # At most by as much as a group of 7 may have moved at either end.
+    assert groups * cycles - cycles <= took <= 1.1 * groups * cycles, took / groups
+
+
+def test_one_feedback_leaves_in_a_cycle(tmp_path: Path) -> None:
+    # 32 handlers end together, or nearly: a loop of some cycles until the same time.
+    body = """
+    __handler__ void f(handler_args_t *args) {
+        uint32_t now;
+        do __asm__ volatile("csrr %0, time" : "=r"(now)); while (now % 4096 < 4000);
+    }
+    """
+    settled, *_ = run(program(tmp_path, body), 32, 64)
+    assert len(settled) == len(set(settled)) == 32
+    freely, *_ = run(program(tmp_path, body), 32, 64, "hpu.packets.cluster_queue=0")
+    assert len(set(freely)) < 32
+
+
+def test_a_put_becomes_several_packets(tmp_path: Path) -> None:
+    body = handler("spin_dma_from_host(host, 0x10020000, 5000, 0, &c); spin_cmd_wait(c); spin_rdma_put(0, (void *)0x10020000, 5000, &c);")
+    _, found, answers = run(program(tmp_path, body), 1, 2048, *ONE_CORE)
+    assert answers[:5000] == bytes(at % 251 for at in range(5000))
+    packets = found.packets
+    lengths = [
+        bytes_
+        for source, bytes_ in zip(packets.column("source"), packets.column("bytes"), strict=True)
+        if source == 1
+    ]
+    # 2048 less PsPIN's header of 32.
+    assert lengths == [2016, 2016, 968]
+
+
+def test_two_bursts_are_in_flight_from_the_host(tmp_path: Path) -> None:
+    body = handler("spin_dma_from_host(host, 0x10020000, 32768, 0, &c);")
+    far = "bus.latency=1 us"
+    two, *_ = run(program(tmp_path, body), 1, 2048, *ONE_CORE, far)
+    many, *_ = run(program(tmp_path, body), 1, 2048, *ONE_CORE, far, "hpu.interconnect.host_bursts=8")
+    # 8 bursts of 64 beats, each 2000 cycles there and back. Two at a time: the third when the first is there, and so on in turn; a burst's
+    # beats are behind its request.
+    assert two[0] - many[0] == 3 * 2064 - 6 * 64
