@@ -17,7 +17,7 @@ use crate::spin::handlers::pspin::streams::{Beats, Streams, User, target};
 use crate::spin::handlers::pspin::transfers::TransferNumbers;
 use crate::spin::handlers::running::Running;
 use crate::spin::incoming::LastPacket;
-use crate::spin::spec::{CommandsSpec, HpuSpec, PacketsSpec, pspin_map as map};
+use crate::spin::spec::{HpuSpec, PacketsSpec, pspin_map as map};
 use crate::spin::stages;
 use crate::spin::{Card, Movers};
 use nicety_fabric::Parcel;

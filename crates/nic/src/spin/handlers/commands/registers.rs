@@ -281,11 +281,6 @@ impl Card {
         Ok(handle)
     }
 
-    /// So many cycles from now.
-    fn after(&self, cycles: u64) -> Time {
-        self.sim.now() + self.spec.hpu.clock.cycles(cycles)
-    }
-
     /// A call of a handler that is no access to registers: `printf`, and FPsPIN's `cycles`.
     pub(in crate::spin) async fn runtime_call(
         self: &Rc<Card>,
