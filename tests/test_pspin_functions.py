@@ -195,11 +195,15 @@ FUNCTIONS: dict[str, tuple[str, list[int]]] = {
     ),
     "task_t ignores stores": (
         (
-            "uint32_t *words = (uint32_t *)task->scratchpad; task->flow_id = 3; out[0] = task->flow_id;"
+            "uint32_t *words = (uint32_t *)task->scratchpad; task->flow_id = 3; out[0] = MMIO_READ(HWSCHED_FLOW_ID);"
             "out[1] = amo_add((volatile int32_t *)&words[1], 5); out[2] = words[1]; out[3] = amo_swap(&words[5], 1);"
             "out[4] = words[5]; load_reserved(&words[0]); out[5] = store_conditional(&words[0], 9); out[6] = words[0];"
         ),
         [0, 0x10414000, 0x10414000, 944 << 10, 944 << 10, 0, 0x10014000],
+    ),
+    "task_t parts": (
+        "out[0] = *(volatile uint16_t *)&task->scratchpad[1]; out[1] = *(volatile uint8_t *)&task->pkt_mem_size;",
+        [0x4000, 64],
     ),
     "handler_args_t": ("out[0] = args->hpu_gid; out[1] = args->cluster_id; out[2] = args->hpu_id;", [0, 0, 0]),
     "futex": (

@@ -483,7 +483,8 @@ impl<'a> AddressSpace<'a> {
         };
         let region = &self.regions[index];
         region.permit(access, address, size).map_err(Stop::Trap)?;
-        if region.whole_words && !(size == 4 && address.is_multiple_of(4)) {
+        let is_decoded = address.is_multiple_of(4) && (size == 4 || access == Access::Read);
+        if region.whole_words && !is_decoded {
             return Err(Stop::Trap(TrapKind::PartOfWord { access, address, size, region: region.name }));
         }
         if region.device {

@@ -137,7 +137,8 @@ impl<'a> Region<'a> {
         self
     }
 
-    /// Registers that decode whole words only: another access of the core traps.
+    /// Registers that decode the addresses of words, and store whole ones: a load of less at such an address gets the lower part, and any other
+    /// access of the core traps.
     #[inline]
     pub const fn whole_words(mut self) -> Region<'a> {
         self.whole_words = true;

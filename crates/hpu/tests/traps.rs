@@ -229,9 +229,11 @@ fn registers_of_whole_words_have_no_parts() {
     };
     assert!(matches!(run(lw(T0, 0, A0)), Exit::Return(_)));
     assert!(matches!(run(sw(T0, 4, A0)), Exit::Return(_)));
+    // The lower part of a word is at its address.
+    assert!(matches!(run(lhu(T0, 0, A0)), Exit::Return(_)));
     for (word, access, address, size) in [
         (lbu(T0, 1, A0), Access::Read, MEMORY + 9, 1),
-        (lhu(T0, 0, A0), Access::Read, MEMORY + 8, 2),
+        (lhu(T0, 2, A0), Access::Read, MEMORY + 10, 2),
         (sb(T0, 0, A0), Access::Write, MEMORY + 8, 1),
     ] {
         let Exit::Trap(trap) = run(word) else { panic!("a part of a word") };
