@@ -366,7 +366,17 @@ def test_each_port_of_a_card_has_its_pauses_and_drops(
     "command",
     [
         ["latency", "--nic", "niagara2-niu", "--sizes", "8,64,4Ki", "--iterations", "2"],
-        ["stream", "--nic", "niagara2-niu,niagara2-neptune", "--connections", "3", "--duration", "1ms"],
+        [
+            "stream",
+            "--nic",
+            "niagara2-niu,niagara2-neptune",
+            "--connections",
+            "3",
+            "--warmup",
+            "0ns",
+            "--duration",
+            "1ms",
+        ],
     ],
 )
 def test_runs_of_one_file_are_no_retransmissions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import ipaddress
 import random
 import struct
@@ -226,3 +227,68 @@ def test_folders_and_files_that_are_not_there(nicety: Callable[..., Any], tmp_pa
         done = nicety("pcsa", path)
         assert (done.status, done.stdout) == (2, "")
         assert text in done.stderr, done.stderr
+
+
+def lengths(frames: Iterable[tuple[int, int]]) -> bytes:
+    """Frames of IEEE 802.3 between two of IP: their lengths, and how many bytes of data were captured."""
+    packets = [frame(v4(2)[0])]
+    packets += [bytes(12) + length.to_bytes(2, "big") + bytes([0xAA] * data) for length, data in frames]
+    packets.append(frame(v4(2)[1]))
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 96, ETHERNET)
+    return head + b"".join(struct.pack("<IIII", 1, 2, len(each), len(each)) + each for each in packets)
+
+
+def test_frames_that_the_port_drops_are_said(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
+    # A switch's announcement of 300 bytes of which 82 were captured, one without data, and one that is whole.
+    capture = write(lengths([(300, 82), (0, 46), (38, 46)]))
+    done = nicety("pcsa", capture, "--sketches", "16")
+    assert done.status == 0, done.stderr
+    assert "dropped by the port  2 (length field 0, or more than was captured)" in done.stdout
+    report = nicety("pcsa", capture, "--sketches", "16", "--json").json()
+    assert (report["ipv4_packets"], report["other_packets"], report["dropped_packets"]) == (2, 3, 2)
+    channels = package.count_sources(capture, sketches=16, through="channels")
+    assert (channels["trailing_ones"], channels["dropped_packets"]) == (report["trailing_ones"], None)
+
+
+@examples(25)
+@given(st.lists(st.tuples(st.integers(0, 1600), st.integers(0, 200)), max_size=6))
+def test_no_length_is_waited_for(tmp_path_factory: pytest.TempPathFactory, frames: list[tuple[int, int]]) -> None:
+    path = tmp_path_factory.mktemp("lengths") / "a.pcap"
+    path.write_bytes(lengths(frames))
+    report = package.count_sources(path, sketches=16)
+    # A type from 0x600 on says nothing of the length; data are padded to 46 bytes.
+    dropped = sum(not 1 <= length <= max(data, 46) for length, data in frames if length < 0x600)
+    assert (report["ipv4_packets"], report["dropped_packets"]) == (2, dropped)
+
+
+def test_compressed_captures_are_counted(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
+    whole = pcap(v4(500))
+    plain = package.count_sources(write(whole))
+    # A frame of zstd with one raw block: magic, no content size but a window, the block's head, and its bytes.
+    block = (len(whole) << 3 | 1).to_bytes(3, "little")
+    zstd = b"\x28\xb5\x2f\xfd\x00\x58" + block + whole
+    for contents, name in ((gzip.compress(whole), "a.pcap.gz"), (zstd, "a.pcap.zst")):
+        report = package.count_sources(write(contents, name))
+        assert {**report, "capture": ""} == {**plain, "capture": ""}
+    cut = nicety("pcsa", write(gzip.compress(whole)[:-20], "cut.gz"))
+    assert cut.status == 2
+    assert "within its gzip data" in cut.stderr
+
+
+def test_frames_with_errors_and_check_sequences(write: Callable[..., Path]) -> None:
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        length = struct.pack("<I", 12 + len(body))
+        return struct.pack("<I", kind) + length + body + length
+
+    def packet(source: Address, flags: int) -> bytes:
+        data = frame(source) + b"\xfc" * 4
+        head = struct.pack("<IIIII", 0, 0, 0, len(data), len(data))
+        return block(6, head + data + bytes(-len(data) % 4) + struct.pack("<HHIHH", 2, 4, flags, 0, 0))
+
+    one, other = v4(2)
+    interface = struct.pack("<HHI", ETHERNET, 0, 0) + struct.pack("<HHBxxxHH", 13, 1, 32, 0, 0)
+    head = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, interface)
+    # A CRC error; a packet that went out.
+    report = package.count_sources(write(head + packet(one, 1 << 24) + packet(other, 2)), sketches=16)
+    assert (report["packets"], report["ipv4_packets"], report["damaged_packets"]) == (2, 1, 1)

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nicety as package
 from conftest import PROGRAMS, Result
+from sizes import examples
 
 PING = "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n"
 
@@ -212,6 +215,77 @@ def test_traces_that_are_none_or_missing_are_refused(
     done = nicety("goal", "trace", *files, "-o", "out.goal")
     assert (done.status, done.stdout, done.stderr) == (2, "", f"nicety: {wrong}\n")
     assert not (tmp_path / "out.goal").exists()
+
+
+def traces(folder: Path, calls: list[list[str]], end: int = 9000) -> list[str]:
+    """Traces of ranks with these calls, in which @ is the communicator."""
+    names = []
+    for rank, lines in enumerate(calls):
+        comm = f"94853248035456,{rank},{len(calls)}"
+        text = "".join(f"{line.replace('@', comm)}\n" for line in lines)
+        names.append(f"rank-{rank}.txt")
+        (folder / names[-1]).write_text(f"MPI_Init:-:1:2:1000\n{text}MPI_Finalize:{end}:-\n")
+    return names
+
+
+SENT = "MPI_Send:1001:1:8:1,1,1:1:7:@:1002"
+TAKEN = "MPI_Recv:1001:1:8:1,1,1:0:7:@:1:1002"
+LONG = f":{2**62}:"
+
+
+@pytest.mark.parametrize(
+    ("calls", "end", "wrong"),
+    [
+        ([[SENT], []], 9000, "1 message without a receive, 0 receives without a message, 0 operations behind them"),
+        ([[], [TAKEN]], 9000, "0 messages without a receive, 1 receive without a message"),
+        ([[SENT], [TAKEN, TAKEN]], 9000, "rank 1: operation 3 (line 3: recv 8b from 0 tag 7): no message came"),
+        ([[SENT], [TAKEN.replace(":7:", ":8:")]], 9000, "rank 0: operation 1 (line 2: send 8b to 1 tag 7): no receive"),
+        ([[], []], 10**14, "operation 0 (line 2: calc "),
+        ([[SENT.replace(":8:", LONG)], [TAKEN.replace(":8:", LONG)]], 9000, "more than 2^64 ps, 213 days"),
+    ],
+)  # fmt: skip
+def test_traces_of_which_no_run_could_finish_are_refused(
+    calls: list[list[str]], end: int, wrong: str, nicety: Callable[..., Result], tmp_path: Path
+) -> None:
+    names = traces(tmp_path, calls, end)
+    done = nicety("goal", "trace", *names, "-o", "out.goal")
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.startswith("nicety: these traces: ")
+    assert wrong in done.stderr, done.stderr
+    assert not (tmp_path / "out.goal").exists()
+
+
+@examples(40)
+@given(
+    calls=st.lists(
+        st.lists(
+            st.builds(
+                lambda kind, size, peer, tag, at: (
+                    f"MPI_{kind}:{at}:1:{size}:1,1,1:{peer}:{tag}:@:{'1:' if kind == 'Recv' else ''}{at + 1}"
+                ),
+                st.sampled_from(["Send", "Recv"]),
+                st.sampled_from([0, 8, 100_000, 2**40, 2**63]),
+                st.sampled_from([-2, -1, 0, 1]),
+                st.integers(0, 1),
+                st.sampled_from([1001, 5000, 10**14]),
+            )
+            | st.just("MPI_Barrier:6000:@:6001"),
+            max_size=4,
+        ),
+        min_size=2,
+        max_size=2,
+    )
+)
+def test_a_schedule_that_was_traced_runs(tmp_path_factory: pytest.TempPathFactory, calls: list[list[str]]) -> None:
+    folder = tmp_path_factory.mktemp("traced")
+    names = [str(folder / name) for name in traces(folder, calls)]
+    for target in (folder / "out.bin", folder / "out.goal"):
+        try:
+            package.trace_schedule(names, target)
+        except package.InputError:
+            assert not target.exists()
+        else:
+            assert package.run_schedule(target)["ranks"] == 2
 
 
 def test_what_mpi_itself_has_traced_becomes_a_schedule(nicety: Callable[..., Result], tmp_path: Path) -> None:

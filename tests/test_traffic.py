@@ -424,3 +424,85 @@ def test_a_capture_from_a_faster_wire_comes_as_fast_as_this_one_takes_it(tmp_pat
         assert row["packet_interval_ns"] == pytest.approx(100 if not faster else figures["offered_ns"] / 300)
         told = any("were recorded faster than this wire takes them" in text for text in words_of([row]))
         assert told is faster
+
+
+def blocks(*packets: tuple[bytes, int], options: bytes = b"") -> bytes:
+    """A capture in pcapng: packets with their lengths on the wire, 1 us apart, of an interface with these options."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        length = struct.pack("<I", 12 + len(body))
+        return struct.pack("<I", kind) + length + body + length
+
+    text = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    text += block(1, struct.pack("<HHI", 1, 0, 0) + options)
+    for number, (packet, length) in enumerate(packets):
+        text += block(6, struct.pack("<IIIII", 0, 0, number, len(packet), length) + packet)
+    return text
+
+
+def test_handlers_get_frames_without_what_a_capture_has_behind_them(tmp_path: Path) -> None:
+    """Check sequences, by each way to declare them, and bytes behind the original length."""
+    source = write(tmp_path, COUNTS)
+    plain, checked = frame(60, 9), frame(60, 9) + b"\xfc" * 4
+    pcap_fcs = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 0x24000001)
+    record = struct.pack("<IIII", 0, 0, len(checked), len(checked)) + checked
+    longer = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<IIII", 0, 0, 64, 60) + checked
+    captures = {
+        "pcap": pcap_fcs + record,
+        "bits": blocks((checked, 64), options=struct.pack("<HHBxxx", 13, 1, 32)),
+        "bytes": blocks((checked, 64), options=struct.pack("<HHBxxx", 13, 1, 4)),
+        "longer": longer,
+        "longer-ng": blocks((checked, 60)),
+        "none": blocks((plain, 60)),
+    }
+    for name, contents in captures.items():
+        capture = tmp_path / f"{name}.pcap"
+        capture.write_bytes(contents)
+        _, figures = check(source, f"capture={capture} rate=wire loop packets=100", FAST)
+        assert (figures["offered"], figures["offered_bytes"]) == (100, 6000), name
+
+
+def test_times_of_several_interfaces_are_those_of_one_clock(nicety: Callable[..., Any], tmp_path: Path) -> None:
+    """One interface counts from 2 s later: packets 1 ms apart, and not 2.001 s."""
+    write(tmp_path, COUNTS)
+    packet = frame(60, 9)
+
+    def block(kind: int, body: bytes) -> bytes:
+        length = struct.pack("<I", 12 + len(body))
+        return struct.pack("<I", kind) + length + body + length
+
+    text = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + block(1, struct.pack("<HHI", 1, 0, 0))
+    text += block(1, struct.pack("<HHIHHqHH", 1, 0, 0, 14, 8, -2, 0, 0))
+    for interface, us in ((0, 100_000_000), (1, 102_001_000), (0, 100_002_000)):
+        text += block(6, struct.pack("<IIIII", interface, 0, us, 60, 60) + packet)
+    (tmp_path / "two.pcapng").write_bytes(text)
+    traffic = ["--traffic", "capture=two.pcapng", "--json"]
+    report = nicety("bench", "handlers", "mine.c", "--nic", "spin-discrete", *traffic).json()
+    # Three packets in 3 ms.
+    assert report["rows"][0]["line_rate_packets_per_s"] == pytest.approx(1000)
+
+
+@pytest.mark.parametrize(
+    ("contents", "traffic", "words"),
+    [
+        (
+            pcap([(0, frame(60, 9)), (4 * 10**18, frame(60, 9))]),
+            "",
+            "packet 2 is due 4000000000 s behind the first one",
+        ),
+        (pcap([(0, frame(60, 9))]), "rate=1bps loop packets=50k", "is due more than 2^64 ps (213 days) behind"),
+        (pcap([(0, frame(60, 9))], link=113), "", "packet 1 has link type 113 (LINKTYPE_LINUX_SLL), and frames of"),
+        (b"BZh91AY&SY", "", "this is compressed by bzip2; pcap and pcapng are read, also compressed by gzip or zstd"),
+        (blocks((frame(60, 9), 60), options=struct.pack("<HHBxxx", 13, 1, 33)), "", "have 33 bits (if_fcslen)"),
+    ],
+)
+def test_what_a_capture_has_that_cannot_be_is_named(
+    nicety: Callable[..., Any], tmp_path: Path, contents: bytes, traffic: str, words: str
+) -> None:
+    write(tmp_path, COUNTS)
+    (tmp_path / "x.pcap").write_bytes(contents)
+    options = ["--nic", "spin-discrete", "--traffic", f"capture=x.pcap {traffic}"]
+    done = nicety("bench", "handlers", "mine.c", *options)
+    assert (done.status, done.stdout) == (2, "")
+    assert words in done.stderr, done.stderr

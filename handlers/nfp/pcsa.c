@@ -166,7 +166,7 @@ __process int32_t pcsa_feeder(uint32_t target, uint32_t members, uint32_t contex
 }
 
 /* Packets of the port. Behind the merged sketches and `arrived` in IMEM are the counts by kind, and a word for the end
- * frame: how many packets went before it. */
+ * frame: how many packets before it the port has taken. */
 enum { IPV4, IPV6, OTHER, KINDS };
 #define ENDED 4 /* the signal to the first collector that that frame has come */
 #define MERGE 5 /* to the other collectors, that all packets are counted */

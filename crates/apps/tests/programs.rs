@@ -167,6 +167,25 @@ fn the_card_takes_sources_out_of_packets() {
 }
 
 #[test]
+fn frames_that_the_port_drops_are_not_waited_for() {
+    // IEEE 802.3: a length of 0, more than there is, more than there is with its padding to 46 bytes; and as much as there is with that.
+    let kinds = [(0u16, 46), (0, 10), (300, 82), (1500, 1499), (47, 40), (0x5ff, 46), (46, 40), (1500, 1500)];
+    let frames = kinds.map(|(kind, len)| Frame { station: [2; 6], kind, payload: vec![0xaa; len] });
+    let mut packets = frames.to_vec();
+    packets.insert(3, packet(&[10, 0, 0, 1], 0, 46));
+    packets.push(packet(&[10, 0, 0, 2], 0, 46));
+    let bytes: u64 = packets.iter().map(|frame| frame.payload.len().max(46) as u64 + 38).sum();
+    let mut left = packets.into_iter();
+    let run = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
+    assert_eq!((run.counted, run.dropped), (Counted { ipv4: 2, ipv6: 0, other: 2 }, 6));
+    // They took the wire.
+    assert_eq!(run.wire.ps(), bytes * 800);
+    let mut left = kinds[..2].iter().map(|&(kind, _)| Frame { kind, ..Frame::default() }).collect::<Vec<_>>().into_iter();
+    let none = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
+    assert_eq!((none.counted, none.dropped), (Counted::default(), 2));
+}
+
+#[test]
 fn a_card_that_is_too_slow_holds_the_wire_up() {
     // One microengine cannot take 14.9 million packets a second.
     let slow = spec(&["hpu.cores=1"]);

@@ -31,7 +31,7 @@ def count_sources(
     bytes. A capture that is damaged is counted up to there, and the report says where.
 
     Args:
-        capture: a file in pcap's or pcapng's format, of any length.
+        capture: a file in pcap's or pcapng's format, of any length, also compressed by gzip or zstd.
         cc: a compiler to use instead of the one in the `ziglang` package.
         progress: called with the kilobytes that have been read and that there are.
         given: as `CountOptions` says.
@@ -64,9 +64,11 @@ def count_text(report: CountReport) -> str:
         "not of IP": report["other_packets"],
         "cut off": report["cut_packets"],
         "of other links": report["unknown_link_packets"],
+        "damaged on their link": report["damaged_packets"],
     }
     parts = [f"{packets} {name}" for name, packets in reasons.items() if packets]
     why = f" ({', '.join(parts)})" if parts else ""
+    dropped = report["dropped_packets"]
     wire = []
     if report["sent_ns"] is not None and report["wire_ns"] is not None:
         busy = report["wire_ns"] / report["sent_ns"] if report["sent_ns"] else 1.0
@@ -76,6 +78,7 @@ def count_text(report: CountReport) -> str:
         ["of IP, counted", f"{report['packets'] - skipped}" + (f" ({ipv6} of version 6)" if ipv6 else "")],
         *([["skipped", f"{skipped}{why}"]] if skipped else []),
         *([["shortened", f"{report['shortened_packets']}"]] if report["shortened_packets"] else []),
+        *([["dropped by the port", f"{dropped} (length field 0, or more than was captured)"]] if dropped else []),
         ["estimate", fixed(report["estimate"], 1)],
         ["distinct sources", f"{report['distinct']}"],
         ["error", f"{fixed(100 * report['relative_error'], 2)}%"],

@@ -1783,13 +1783,14 @@ class CountReport(TypedDict):
         manifest: The inputs of the run.
         capture: The file, as it was named.
         format: `pcap` or `pcapng`.
-        bytes: Bytes read.
+        bytes: Bytes read, of what was compressed where the file is.
         packets: Packets read.
         ipv4_packets: Packets of IP version 4.
         ipv6_packets: Packets of IP version 6.
         other_packets: Packets that are not of IP.
         cut_packets: Packets of which too little was captured for a source address.
         unknown_link_packets: Packets of link types that are not supported.
+        damaged_packets: Packets that were damaged on their link, as their flags say, and are not replayed.
         shortened_packets: Packets longer than a frame of the card's port carries, which were truncated.
         distinct: Source addresses that differ, counted one by one.
         nic: The card.
@@ -1802,6 +1803,8 @@ class CountReport(TypedDict):
         blocks: Blocks in which the addresses went to the card, where they came from the host.
         sent_ns: Until the last packet had gone into the port, where they came that way.
         wire_ns: How long the wire was busy with them; less than `sent_ns` where the card held them up.
+        dropped_packets: Packets that the port dropped, where they came that way: their length field (IEEE 802.3) is
+            0, or more than was captured.
         card_time_ns: From the first packet, or the host's first message, to when the host has the sum.
         card_packets_per_s: Packets a second of card time.
         damage: Where the capture is damaged, if it is: the packets before are counted.
@@ -1819,6 +1822,7 @@ class CountReport(TypedDict):
     other_packets: int
     cut_packets: int
     unknown_link_packets: int
+    damaged_packets: int
     shortened_packets: int
     distinct: int
     nic: str
@@ -1831,6 +1835,7 @@ class CountReport(TypedDict):
     blocks: int | None
     sent_ns: float | None
     wire_ns: float | None
+    dropped_packets: int | None
     card_time_ns: float
     card_packets_per_s: float
     damage: Damage | None

@@ -4,9 +4,7 @@ use super::distinct::Distinct;
 use nicety_traffic::capture::{Capture, Damage, Skipped, Source, source_of};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::fs::File;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -18,7 +16,7 @@ const AHEAD: usize = 4;
 pub struct Contents {
     /// `pcap` or `pcapng`.
     pub format: &'static str,
-    /// Bytes read.
+    /// Bytes read, of what was compressed where the file is.
     pub bytes: u64,
     /// Packets read.
     pub packets: u64,
@@ -32,6 +30,8 @@ pub struct Contents {
     pub cut_packets: u64,
     /// Packets of link types that are not supported.
     pub unknown_link_packets: u64,
+    /// Packets that were damaged on their link, as their flags say, and are not replayed.
+    pub damaged_packets: u64,
     /// Packets longer than a frame of the card's port carries, which were truncated.
     pub shortened_packets: u64,
     /// Source addresses that differ, counted one by one.
@@ -44,6 +44,9 @@ impl Contents {
         self.ipv4_packets + self.ipv6_packets
     }
 }
+
+/// The bytes of a capture.
+pub(super) type File = Box<dyn io::Read + Send>;
 
 /// A capture that is being read, and the items made of its packets.
 pub(super) struct Addresses<T> {
@@ -88,12 +91,10 @@ fn murmur3(bytes: &[u8; 16]) -> u32 {
 }
 
 impl<T: Send + 'static> Addresses<T> {
-    /// Begins to read, in blocks of so many; `take` makes an item of a packet or none, and may count it;
-    /// `position` is told the progress in the file.
+    /// Begins to read, in blocks of so many; `take` makes an item of a packet or none, and may count it.
     pub(super) fn read(
         mut capture: Capture<File>,
         block: usize,
-        position: Arc<AtomicU64>,
         take: impl Fn(&Seen<'_>, &mut Contents) -> Option<T> + Send + 'static,
     ) -> (Addresses<T>, JoinHandle<Read>) {
         let (fill, blocks) = sync_channel(AHEAD);
@@ -103,7 +104,6 @@ impl<T: Send + 'static> Addresses<T> {
             let damage = sort(
                 &mut capture,
                 block,
-                &position,
                 (&fill, &emptied),
                 &take,
                 (&mut contents, &mut distinct),
@@ -130,7 +130,6 @@ impl<T: Send + 'static> Addresses<T> {
 fn sort<T>(
     capture: &mut Capture<File>,
     size: usize,
-    position: &AtomicU64,
     (full, emptied): (&SyncSender<Vec<T>>, &Receiver<Vec<T>>),
     take: &impl Fn(&Seen<'_>, &mut Contents) -> Option<T>,
     (contents, distinct): (&mut Contents, &mut Distinct),
@@ -145,6 +144,10 @@ fn sort<T>(
             }
             Some(Ok(packet)) => packet,
         };
+        if packet.fault.is_some() {
+            contents.damaged_packets += 1;
+            continue;
+        }
         let seen =
             Seen { link: packet.link, bytes: packet.bytes, source: source_of(packet.link, packet.bytes) };
         match seen.source {
@@ -161,7 +164,6 @@ fn sort<T>(
         }
         block.extend(take(&seen, contents));
         if block.len() == size {
-            position.store(capture.position(), Ordering::Relaxed);
             let mut next = emptied.try_recv().unwrap_or_default();
             next.clear();
             if full.send(std::mem::replace(&mut block, next)).is_err() {

@@ -17,7 +17,7 @@ use addresses::{Addresses, Read, folded};
 use nicety::cards::{self, Card};
 use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_nic::nfp::NfpSpec;
-use nicety_traffic::capture::{Capture, Damage};
+use nicety_traffic::capture::{Capture, Damage, reading};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -137,6 +137,8 @@ pub struct Report {
     pub sent_ns: Option<f64>,
     /// How long the wire was busy with them; less than `sent_ns` where the card held them up.
     pub wire_ns: Option<f64>,
+    /// Packets that the port dropped, where they came that way: their length field (IEEE 802.3) is 0, or more than was captured.
+    pub dropped_packets: Option<u64>,
     /// From the first packet, or the host's first message, to when the host has the sum.
     pub card_time_ns: f64,
     /// Packets a second of card time.
@@ -205,12 +207,14 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         .compiled
         .get("pcsa")
         .ok_or_else(|| Error::Input("no compiled program under the key pcsa; compile nfp/pcsa.c".into()))?;
-    let capture =
-        Capture::new(file).map_err(|damage| Error::Input(format!("{}: {}", request.file, damage.what)))?;
-    let position = Arc::new(AtomicU64::new(0));
+    let at = Arc::new(AtomicU64::new(0));
+    let wrong = |what: String| Error::Input(format!("{}: {what}", request.file));
+    let bytes = reading(file, at.clone())
+        .map_err(|error| wrong(format!("cannot read it ({})", crate::tsp::plain(&error))))?;
+    let capture = Capture::new(bytes).map_err(|damage| wrong(damage.what))?;
     // Set by the caller, or by this function when it has failed.
     let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
-    let (sketches, at) = (request.sketches, position.clone());
+    let sketches = request.sketches;
     let kilobytes = |bytes: u64| (bytes / 1000) as usize;
     let tell = || {
         let done = kilobytes(at.load(Ordering::Relaxed));
@@ -219,7 +223,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let (outcome, reader) = match request.through {
         Through::Channels => {
             let take = |seen: &addresses::Seen<'_>, _: &mut Contents| seen.source.ok().map(folded);
-            let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, position, take);
+            let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, take);
             let next = move |block: &mut Vec<u32>| addresses.next(block);
             (beside(tell, || pcsa::stream(&spec, elf, sketches, Some(stop), next).map(Outcome::from)), reader)
         }
@@ -228,7 +232,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             let take = move |seen: &addresses::Seen<'_>, contents: &mut Contents| {
                 frames::frame_of(seen, largest, contents)
             };
-            let (packets, reader) = Addresses::read(capture, FRAMES, position, take);
+            let (packets, reader) = Addresses::read(capture, FRAMES, take);
             let mut block = Vec::new().into_iter();
             let next = move || loop {
                 if let Some(frame) = block.next() {
@@ -263,8 +267,9 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         trailing_ones: outcome.sum,
         through: request.through,
         blocks: outcome.blocks,
-        sent_ns: outcome.port.map(|(sent_ns, _, _)| sent_ns),
-        wire_ns: outcome.port.map(|(_, wire_ns, _)| wire_ns),
+        sent_ns: outcome.port.as_ref().map(|port| port.sent_ns),
+        wire_ns: outcome.port.as_ref().map(|port| port.wire_ns),
+        dropped_packets: outcome.port.as_ref().map(|port| port.dropped),
         card_time_ns: nanoseconds,
         card_packets_per_s: contents.counted() as f64 / nanoseconds * 1e9,
         damage: damage.map(|damage| DamageRow {
@@ -284,8 +289,17 @@ struct Outcome {
     sum: u32,
     time_ns: f64,
     blocks: Option<u64>,
-    /// Until the last packet had gone, how long the wire was busy, and what the card counted.
-    port: Option<(f64, f64, Counted)>,
+    port: Option<OfPort>,
+}
+
+/// What came through the port.
+struct OfPort {
+    /// Until the last packet had gone.
+    sent_ns: f64,
+    /// How long the wire was busy.
+    wire_ns: f64,
+    counted: Counted,
+    dropped: u64,
 }
 
 impl From<Streamed> for Outcome {
@@ -297,8 +311,8 @@ impl From<Streamed> for Outcome {
 
 impl From<Replayed> for Outcome {
     fn from(replayed: Replayed) -> Outcome {
-        let Replayed { sum, time, sent, wire, counted } = replayed;
-        let port = Some((nanoseconds(sent), nanoseconds(wire), counted));
+        let Replayed { sum, time, sent, wire, counted, dropped } = replayed;
+        let port = Some(OfPort { sent_ns: nanoseconds(sent), wire_ns: nanoseconds(wire), counted, dropped });
         Outcome { sum, time_ns: nanoseconds(time), blocks: None, port }
     }
 }
@@ -310,7 +324,7 @@ fn nanoseconds(time: nicety_types::Duration) -> f64 {
 impl Outcome {
     /// The card has found the addresses that are there.
     fn check(&self, contents: &Contents) -> Result<(), Error> {
-        let Some((_, _, counted)) = self.port else { return Ok(()) };
+        let Some(OfPort { counted, .. }) = self.port else { return Ok(()) };
         let found = (u64::from(counted.ipv4), u64::from(counted.ipv6));
         if found == (contents.ipv4_packets, contents.ipv6_packets) {
             return Ok(());
@@ -351,13 +365,13 @@ fn check(request: &Request, contents: &Contents, damage: Option<&Damage>) -> Res
     if let Some(damage) = damage {
         return Err(Error::Input(format!("{file}: {damage}; nothing before it has an IP source address")));
     }
-    let Contents { packets, other_packets, cut_packets, unknown_link_packets, .. } = contents;
+    let Contents { packets, other_packets, cut_packets, unknown_link_packets, damaged_packets, .. } = contents;
     let why = match packets {
         0 => "the capture has no packets".into(),
         _ => format!(
             "none of its {packets} packets has an IP source address: {other_packets} are not of IP, of {cut_packets} \
-             too little was captured, and {unknown_link_packets} are of link types other than Ethernet, Linux cooked, \
-             raw IP and loopback"
+             too little was captured, {damaged_packets} were damaged on their link, and {unknown_link_packets} are of link types \
+             other than Ethernet, Linux cooked, raw IP and loopback"
         ),
     };
     Err(Error::Input(format!("{file}: {why}")))

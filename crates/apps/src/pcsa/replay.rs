@@ -2,7 +2,8 @@
 //! find their source addresses and count those.
 //!
 //! The replayer writes the card's address into every frame, as `tcprewrite` does. Behind the last packet goes
-//! a frame with the number of packets before it. A host's thread waits for the card's answer: the sum of the
+//! a frame with the number of packets before it that the port takes: it drops those whose length field (IEEE 802.3) is 0 or more than
+//! they have, as a capture with a snap length has them. A host's thread waits for the card's answer: the sum of the
 //! trailing ones, and how many packets of each kind it has counted.
 
 use super::stream::{check_sketches, check_workers};
@@ -61,6 +62,8 @@ pub struct Replayed {
     pub wire: Duration,
     /// The trailing ones of all sketches.
     pub sum: u32,
+    /// Packets that the card's port dropped.
+    pub dropped: u64,
 }
 
 /// Replays packets until `next` has no more, and has the whole card count them: on each island one context
@@ -92,7 +95,8 @@ pub fn replay(
             Ok(std::array::from_fn::<u32, ANSWER, _>(word))
         };
         let [sum, ipv4, ipv6, other] = bench.beside(&places, waiting).await?;
-        Ok((sum, Counted { ipv4, ipv6, other }, Duration::from_ps(bench.sim.now().ps())))
+        let dropped = bench.card.port_counters().damaged;
+        Ok((sum, Counted { ipv4, ipv6, other }, dropped, Duration::from_ps(bench.sim.now().ps())))
     };
     let send = move |sim: Sim, port: Port| async move {
         let port = Rc::new(port);
@@ -104,38 +108,40 @@ pub fn replay(
                 listening.free_slot();
             }
         });
-        let mut packets = 0u32;
+        let (mut packets, mut taken) = (0u32, 0u32);
         while let Some(frame) = next() {
-            launch(&sim, &port, frame, least, packets).await;
+            taken += u32::from(launch(&sim, &port, frame, least, packets).await);
             packets += 1;
         }
         told.set([Duration::from_ps(sim.now().ps()), port.busy()]);
-        let last = Frame { station: [0; 6], kind: END_OF_REPLAY, payload: packets.to_le_bytes().to_vec() };
+        let last = Frame { station: [0; 6], kind: END_OF_REPLAY, payload: taken.to_le_bytes().to_vec() };
         launch(&sim, &port, last, least, packets).await;
     };
-    let (sum, counted, time) = experiment::run_on_link(spec, elf, interrupt, count, send)?;
+    let (sum, counted, dropped, time) = experiment::run_on_link(spec, elf, interrupt, count, send)?;
     let [sent, wire] = sent.get();
-    Ok(Replayed { counted, time, sent, wire, sum })
+    Ok(Replayed { counted, time, sent, wire, sum, dropped })
 }
 
-/// Sends a frame, and waits until the wire has taken it.
-async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32) {
+/// Sends a frame, and waits until the wire has taken it. Whether the card's port takes it, too.
+async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32) -> bool {
     let Frame { station, kind, mut payload } = frame;
     payload.resize(payload.len().max(least as usize), 0);
     let payload = Payload::real(Buffer::filled_by(payload.len(), |into| into.copy_from_slice(&payload)));
     let path = Path::from(sim.now());
     let turn = port.turn(Flight::resting(path.clone())).await;
     let message = MessageId { source: sim.node(), sequence: sequence.into() };
-    let (destination, source) = (Address::of(CARD, 0), Address(station));
+    let header = nfp::Frame { destination: Address::of(CARD, 0), source: Address(station), last: kind };
+    let taken = header.unpadded(payload.len()).is_some();
     let packet = Packet {
         label: Label { destination: CARD, message, offset: 0 },
         channel: Channel::Data(0),
-        header: nfp::Frame { destination, source, last: kind }.emit(&payload),
+        header: header.emit(&payload),
         payload,
         path,
     };
     let handed = port.launch(packet, turn);
     sim.until(handed.at()).await;
+    taken
 }
 
 /// Starts collectors and counters on all microengines, and returns their places.

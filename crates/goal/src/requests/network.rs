@@ -53,6 +53,20 @@ pub struct LogGops {
     pub eager_bytes: u64,
 }
 
+impl Default for LogGops {
+    /// What a run has where nothing is given.
+    fn default() -> LogGops {
+        LogGops {
+            latency: latency(),
+            overhead: overhead(),
+            gap: gap(),
+            gap_per_byte: gap_per_byte(),
+            overhead_per_byte: zero(),
+            eager_bytes: eager(),
+        }
+    }
+}
+
 /// The fields of [`LogGops`], with the options of the command line.
 pub(super) const LOGGOPS: [(&str, &str); 6] = [
     ("latency", "--L"),

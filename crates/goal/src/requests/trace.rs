@@ -1,8 +1,11 @@
 //! `nicety goal trace`: the schedule of what an MPI program did.
 
-use super::tell;
+use super::network::LogGops;
+use super::run::explained;
+use super::{goes_on, tell};
 use crate::file::{self, Counted, Format};
-use crate::schedule::Builder;
+use crate::loggops::{self, Rules};
+use crate::schedule::{Builder, Schedule};
 use crate::trace::{self, Unsaid, World};
 use nicety::{Environment, Error};
 use schemars::JsonSchema;
@@ -69,6 +72,20 @@ impl Request {
     }
 }
 
+/// Runs the schedule as `nicety goal run` does where no option is given, and refuses one that cannot finish: nobody could use it.
+fn try_to_run(schedule: &Schedule, environment: &Environment<'_>) -> Result<(), Error> {
+    let parameters = LogGops::default().parameters()?;
+    loggops::run_in_threads(schedule, &parameters, Rules::Own, 1, &mut |_| goes_on(environment)).map_err(
+        |failure| match explained(failure, "these traces", schedule) {
+            Error::Deadlock(text) => {
+                Error::Input(format!("{text}\nare they all of one run, and is it traced as a whole?"))
+            }
+            other => other,
+        },
+    )?;
+    Ok(())
+}
+
 /// The number at the end of a file's name, before its ending.
 fn rank_of(file: &str) -> Option<u64> {
     let name = Path::new(file).file_stem()?.to_str()?;
@@ -79,7 +96,8 @@ fn rank_of(file: &str) -> Option<u64> {
 /// Makes a schedule of traces and writes it; a name that ends with `.bin` is that of a binary one.
 ///
 /// # Errors
-/// Traces are missing, cannot be read or are none, or the file cannot be written; the run was interrupted.
+/// Traces are missing, cannot be read or are none, or no run of their schedule could finish; the file cannot be written; the run was
+/// interrupted.
 pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced, Error> {
     let files = request.in_order()?;
     let ranks = u32::try_from(files.len()).ok().filter(|ranks| *ranks < u32::MAX);
@@ -103,6 +121,7 @@ pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced,
             .map_err(|error| file::described(path, error))?;
     }
     let schedule = builder.finish();
+    try_to_run(&schedule, environment)?;
     let to = Path::new(&request.output);
     let format = Format::of_name(to).unwrap_or(Format::Text);
     file::write(&schedule, to, format, environment.interrupt.as_deref())?;

@@ -132,11 +132,12 @@ impl<'b> Program<'b> {
     }
 
     /// Adds an operation behind what there is.
-    fn add(&mut self, op: Op) -> Result<u32, Fault> {
+    fn add(&mut self, mut op: Op) -> Result<u32, Fault> {
         // A collective call adds no more than some operations for each rank.
         if u64::from(self.builder.ops()) + 8 * u64::from(self.ranks) > MOST {
             return Err(Fault::new(0, format!("a trace is made into at most {MOST} operations")));
         }
+        op.line = self.line;
         let number = self.builder.push(op).expect("fewer than the most");
         for (first, on_start) in &self.last {
             self.builder.depend(*first, number, *on_start);

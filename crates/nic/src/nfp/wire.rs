@@ -55,6 +55,13 @@ impl Frame {
         if self.last < LEAST_TYPE { None } else { Some(self.last) }
     }
 
+    /// Bytes of its payload without padding, of so many with it: only a length tells them apart. None where there are none, or fewer than
+    /// the length says: a port drops such a frame.
+    pub fn unpadded(&self, bytes: u64) -> Option<u64> {
+        let length = if self.ether_type().is_some() { bytes } else { self.last.into() };
+        (1..=bytes).contains(&length).then_some(length)
+    }
+
     /// The bytes on the wire, of a frame with this payload.
     pub fn emit(&self, payload: &Payload) -> HeaderBytes {
         HeaderBytes::emitted(HEADER + CHECKSUM, |bytes| {
@@ -110,6 +117,11 @@ mod tests {
         assert_eq!(FRAME.ether_type(), Some(0x88b5));
         assert_eq!(Frame { last: 0x5ff, ..FRAME }.ether_type(), None);
         assert_eq!(Frame { last: 0x600, ..FRAME }.ether_type(), Some(0x600));
+        let lengths = [(0x88b5, Some(46)), (0, None), (1, Some(1)), (46, Some(46)), (47, None), (0x5ff, None)];
+        for (last, unpadded) in lengths {
+            assert_eq!(Frame { last, ..FRAME }.unpadded(46), unpadded, "{last}");
+        }
+        assert_eq!(FRAME.unpadded(0), None);
         assert_eq!(FRAME.destination.queue(), Some((NodeId(0x0102_0304), 5)));
         assert_eq!(Address([4; 6]).queue(), None);
     }

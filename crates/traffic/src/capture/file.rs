@@ -21,10 +21,32 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     if path.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
     }
-    decompressed(BufReader::with_capacity(CHUNK, File::open(path)?))
+    reading(File::open(path)?, Arc::default())
 }
 
-/// The same of bytes.
+/// The same of an open file. `read` is told the bytes of the file that have been read.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn reading(file: File, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
+    decompressed(BufReader::with_capacity(CHUNK, Told { file, read }))
+}
+
+/// A file that tells how much of it has been read.
+struct Told {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Told {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// What was compressed, if it was.
 pub(super) fn decompressed(mut bytes: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     // A file has four bytes at once, if it has so many.
     let head = bytes.fill_buf()?;

@@ -4,7 +4,7 @@
 //! - `record.rs`: where a packet's bytes are, its lengths and its time.
 //! - `pcap.rs`, `pcapng.rs`: the two formats.
 //! - `reader.rs`: [`Capture`], the packets of either.
-//! - `file.rs`: [`open`], a file that may be compressed.
+//! - `file.rs`: [`open`] and [`reading`], of a file that may be compressed.
 //! - `source.rs`: [`source_of`], where a packet of a link type comes from.
 //!
 //! Formats: <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-05.html> and
@@ -21,6 +21,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use file::open;
+pub use file::{open, reading};
 pub use reader::{Capture, Damage, Packet};
 pub use source::{Skipped, Source, ip_of, link_name, source_of};

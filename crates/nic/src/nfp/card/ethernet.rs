@@ -188,8 +188,7 @@ impl Found {
     fn parse(packet: &Packet, own: NodeId, nodes: u32) -> Option<Found> {
         let payload = &packet.payload;
         let frame = wire::Frame::parse(packet.header.as_slice(), payload)?;
-        // Only a length tells the payload from its padding.
-        let len = if frame.ether_type().is_some() { payload.len() } else { frame.last.into() };
+        let len = frame.unpadded(payload.len())?;
         let (to, queue) = frame.destination.queue()?;
         let peer = |&(node, _): &(NodeId, u8)| node.0 < nodes && node != own;
         let source = match frame.source.queue().filter(peer) {
@@ -197,7 +196,7 @@ impl Found {
             _ => STRANGER,
         };
         let may = queue != MESSAGE_QUEUE || source != STRANGER;
-        let good = to == own && may && (1..=payload.len()).contains(&len);
+        let good = to == own && may;
         let kind = frame.ether_type().unwrap_or(0);
         good.then_some(Found { queue, source, kind, len })
     }
