@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on
 
 NICETY = [sys.executable, "-m", "nicety"]
 SOURCE = Path(__file__).parent / "programs" / "collectives.c"
-ALL = "bcast,barrier,allreduce"
+ALL = "bcast,barrier,allreduce=always"
 
 
 def _mpicc(name: str) -> str:
@@ -142,7 +142,7 @@ def test_python_programs_are_seen(tmp_path: Path) -> None:
         [sys.executable, tmp_path / "program.py"],
         ranks=3,
         nic="spin-integrated",
-        offload=["bcast", "barrier", "allreduce"],
+        offload=["bcast", "barrier", "allreduce=always"],
         to_stderr=True,
     )
     assert made["status"] == 0
@@ -193,6 +193,59 @@ def test_a_broadcast_takes_what_the_use_case_measures(program: Path, nic: str) -
 def test_cards_make_it_quicker(program: Path) -> None:
     slow, quick = times(program, 8, "spin-discrete", offload=None), times(program, 8, "spin-discrete")
     assert all(quick[name] < 0.7 * slow[name] for name in quick)
+
+
+REDUCTIONS = """
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv) {
+    static double own[8192], all[8192];
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const MPI_Datatype types[] = {MPI_DOUBLE, MPI_INT, MPI_CHAR};
+    for (int type = 0; type < 3; type++)
+        for (int bytes = 8; bytes <= 32768; bytes *= 4) {
+            int size;
+            MPI_Type_size(types[type], &size);
+            MPI_Barrier(MPI_COMM_WORLD);
+            double begin = MPI_Wtime();
+            for (int i = 0; i < 3; i++)
+                MPI_Allreduce(own, all, bytes / size, types[type], MPI_SUM, MPI_COMM_WORLD);
+            MPI_Barrier(MPI_COMM_WORLD);
+            if (rank == 0)
+                printf("= %d-%d %.3f\\n", type, bytes, (MPI_Wtime() - begin) / 3 * 1e6);
+        }
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def reductions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reductions")
+    (folder / "reductions.c").write_text(REDUCTIONS)
+    subprocess.run([_mpicc("mpicc"), "-O1", "-o", folder / "reductions", folder / "reductions.c"], check=True)
+    return folder / "reductions"
+
+
+@pytest.mark.parametrize(("nic", "ranks"), [("spin-discrete", 8), ("spin-integrated", 3)])
+def test_reductions_are_left_to_mpi_where_it_is_quicker(reductions: Path, nic: str, ranks: int) -> None:
+    took: dict[str | None, dict[str, float]] = {}
+    for offload in (None, "allreduce", "allreduce=always"):
+        status, out, err = run(reductions, ranks=ranks, nic=nic, offload=offload)
+        assert status == 0, err
+        found = [line.split() for line in out.splitlines() if line.startswith("= ")]
+        took[offload] = {name: float(value) for _, name, value in found}
+        assert ("that MPI is quicker at" in out) == (offload == "allreduce")
+    # A look at the queue and the read of a clock are in it.
+    for name, mpi in took[None].items():
+        assert took["allreduce"][name] < 1.05 * mpi + 0.1, name
+    # The card is quicker at short ones, and its sum of doubles is in software.
+    assert took["allreduce"]["0-8"] < 0.9 * took[None]["0-8"]
+    assert took["allreduce=always"]["0-8192"] > 2 * took[None]["0-8192"]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +365,7 @@ def test_both_runs_are_in_one_table(program: Path, tmp_path: Path) -> None:
     status, out, err = run(program, "mixed", options=("--compare-offload",))
     assert status == 0, err
     lines = out.splitlines()
-    assert lines[:2] == ["# without offload", "# offload bcast, barrier, allreduce"]
+    assert lines[:2] == ["# without offload", "# offload bcast, barrier, allreduce=always"]
     assert lines[5].split() == ["without", "offload", *["without", "offload"] * 2]
     last = next(line.split() for line in lines if line.startswith("last"))
     assert last == [

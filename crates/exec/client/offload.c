@@ -22,6 +22,9 @@ static int is_wanted[OFFLOAD_COLLECTIVES];
 enum { OFFLOADS = -1 };
 static int state = PASS_SET_UP;
 static int64_t longest;
+/* Up to which length the card is quicker than MPI, by operator and type. */
+enum { OPERATORS = COLLECTIVE_LXOR + 1, TYPES = COLLECTIVE_DOUBLE + 1 };
+static int64_t limits[OPERATORS][TYPES];
 
 /* ---- start ---- */
 
@@ -50,6 +53,16 @@ static void read_wanted(void) {
     free(text);
 }
 
+/* NICETY_OFFLOAD_LIMITS has them all, with commas between them; without it there are none. */
+static void read_limits(void) {
+    const char *text = getenv("NICETY_OFFLOAD_LIMITS");
+    for (int i = 0; i < OPERATORS * TYPES; i++) {
+        char *end = NULL;
+        limits[i / TYPES][i % TYPES] = text ? strtoll(text, &end, 10) : INT64_MAX;
+        text = text && *end ? end + 1 : text;
+    }
+}
+
 /* All ranks offload, or none. */
 EXPORT void nicety_offload_begin(void) {
     int rank = -1, size = 0;
@@ -58,6 +71,7 @@ EXPORT void nicety_offload_begin(void) {
         return;
     find();
     read_wanted();
+    read_limits();
     mpi.Comm_rank(mpi_world(), &rank);
     mpi.Comm_size(mpi_world(), &size);
     if (size == 1) {
@@ -164,6 +178,8 @@ static int allreduce(const void *from, void *to, int64_t count, handle type, han
         reason = PASS_OPERATOR;
     if (reason == OFFLOADS && bytes > longest)
         reason = PASS_LENGTH;
+    if (reason == OFFLOADS && bytes > limits[mpi_operator(op)][mpi_type(type)])
+        reason = PASS_COST;
     if (!counted(OFFLOAD_ALLREDUCE, reason, bytes))
         return 0;
     card_reduce(mpi_is_in_place(from) ? to : from, to, (size_t)bytes, mpi_operator(op), mpi_type(type));

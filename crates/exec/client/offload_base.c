@@ -5,7 +5,7 @@
 #include "portals.h"
 
 /* Between the slot and the texts and words of calls. src/offload.rs has the same place. */
-#define NICETY_OFFLOAD_AT 3072
+#define NICETY_OFFLOAD_AT 3008
 
 _Static_assert(sizeof(struct nicety_slot) <= NICETY_OFFLOAD_AT, "behind the slot");
 _Static_assert(NICETY_OFFLOAD_AT + sizeof(struct nicety_offload) + NICETY_REASON + 8 * NICETY_WORDS <= NICETY_PAGE,

@@ -19,6 +19,7 @@ enum {
     PASS_ARGUMENTS,    /* invalid, of which MPI tells */
     PASS_ALONE,        /* one process */
     PASS_SET_UP,       /* the card has no room for the handlers or their entries */
+    PASS_COST,         /* MPI is quicker */
     PASS_REASONS
 };
 

@@ -21,6 +21,7 @@
 //! - `portals`: those of them that are of Portals 4;
 //! - `channels`: those of processes whose goroutines have channels to the card;
 //! - `offload.rs`: collective operations of MPI that cards execute;
+//! - `trial.rs`: up to which length cards reduce quicker than MPI;
 //! - `schedule.rs`: what processes did, as a schedule.
 
 #[cfg(target_os = "linux")]
@@ -59,6 +60,9 @@ mod spent;
 mod turns;
 #[cfg(target_os = "linux")]
 mod words;
+
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod trial;
 
 // Its reports have a schema everywhere; only Linux fills them in.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]

@@ -4,9 +4,9 @@
 //! simulation.
 
 use crate::requests::Request;
-use nicety::Error;
 use nicety::cards::{self, Card};
 use nicety::spin::SpinSpec;
+use nicety::{Environment, Error};
 use nicety_goal::requests::Ns;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,12 +14,15 @@ use serde::Serialize;
 /// Names of operations, in the order of `client/offload_base.h`.
 pub(crate) const COLLECTIVES: [&str; 3] = ["bcast", "barrier", "allreduce"];
 /// Reasons for which a call was left to MPI, likewise.
-pub(crate) const REASONS: [&str; 8] =
-    ["communicator", "datatype", "operator", "length", "empty", "arguments", "alone", "set-up"];
+pub(crate) const REASONS: [&str; 9] =
+    ["communicator", "datatype", "operator", "length", "empty", "arguments", "alone", "set-up", "cost"];
+/// The only one that MPI may be quicker at, and how it is named where it is offloaded all the same.
+const REDUCTION: &str = "allreduce";
+const ALWAYS: &str = "allreduce=always";
 /// Their handlers, in the library.
 const SOURCE: &str = "collectives.c";
 /// Where a rank's counts are in its page.
-pub(crate) const AT: usize = 3072;
+pub(crate) const AT: usize = 3008;
 /// The shortest items of packets: those of reductions are not cut.
 const ITEM_BYTES: u64 = 16;
 
@@ -61,6 +64,8 @@ pub(crate) struct Offload {
     names: String,
     program: String,
     packet_bytes: u64,
+    /// Bytes up to which the card reduces a vector, by operator and type; none where it always does.
+    limits: Option<crate::trial::Limits>,
 }
 
 impl Offload {
@@ -68,7 +73,11 @@ impl Offload {
     ///
     /// # Errors
     /// As [`plan`]; the handlers are not compiled.
-    pub(crate) fn of(request: &Request, (name, card): (&str, &Card)) -> Result<Option<Offload>, Error> {
+    pub(crate) fn of(
+        request: &Request,
+        (name, card): (&str, &Card),
+        environment: &Environment<'_>,
+    ) -> Result<Option<Offload>, Error> {
         let names = names(request)?;
         if names.is_empty() {
             return Ok(None);
@@ -77,20 +86,24 @@ impl Offload {
         if request.offload_program.is_empty() {
             return Err(Error::Input(format!("offload: no compiled handlers; compile {SOURCE} as planned")));
         }
-        Ok(Some(Offload {
-            names: names.join(","),
-            program: request.offload_program.clone(),
-            packet_bytes: spec.packet_payload,
-        }))
+        let is_tried = names.contains(&REDUCTION) && request.ranks > 1 && !is_always(request);
+        let limits = if is_tried { Some(limits(request, (name, card), environment, spec)?) } else { None };
+        let (program, packet_bytes) = (request.offload_program.clone(), spec.packet_payload);
+        Ok(Some(Offload { names: names.join(","), program, packet_bytes, limits }))
     }
 
     /// What its library is told.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
-        [
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let mut all = vec![
             ("NICETY_OFFLOAD", self.names.clone()),
             ("NICETY_OFFLOAD_PROGRAM", self.program.clone()),
             ("NICETY_OFFLOAD_PACKET", self.packet_bytes.to_string()),
-        ]
+        ];
+        if let Some(limits) = &self.limits {
+            let limits: Vec<String> = limits.iter().flatten().map(u64::to_string).collect();
+            all.push(("NICETY_OFFLOAD_LIMITS", limits.join(",")));
+        }
+        all
     }
 
     /// What became of the calls of all processes.
@@ -114,6 +127,31 @@ impl Offload {
     }
 }
 
+/// Whether reductions are offloaded whatever they cost.
+fn is_always(request: &Request) -> bool {
+    request.offload.iter().flatten().any(|name| name == ALWAYS)
+}
+
+/// Tries reductions on as many hosts as the run has, or some of them, without its noise and faults.
+fn limits(
+    request: &Request,
+    card: (&str, &Card),
+    environment: &Environment<'_>,
+    spec: &SpinSpec,
+) -> Result<crate::trial::Limits, Error> {
+    let hosts = request.ranks.min(crate::trial::MOST_HOSTS);
+    let program = std::fs::read(&request.offload_program)
+        .map_err(|error| Error::Input(format!("offload: {}: {error}", request.offload_program)))?;
+    let quiet = Environment { interrupt: environment.interrupt.clone(), ..Environment::default() };
+    let config = request.cards.config(request.ranks, card, &quiet)?;
+    // A network for all ranks may be too large to try: a star has the same links.
+    let topology = if hosts < request.ranks { nicety::Topology::Star } else { config.topology };
+    let mut config = nicety::ClusterConfig { nodes: hosts, topology, noise: None, ..config };
+    config.faults = nicety::Faults::default();
+    config.breakdown = false;
+    crate::trial::limits(config, program, spec.packet_payload)
+}
+
 /// What became of the calls of a collective operation, of all processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecOffloaded")]
@@ -135,7 +173,8 @@ pub struct Offloaded {
 #[schemars(rename = "ExecPassed")]
 pub struct Passed {
     /// communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length: longer than the card's
-    /// memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the card had no room, or MPI was not started by MPI_Init.
+    /// memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the card had no room, or MPI was not started by
+    /// MPI_Init; cost: MPI is quicker, as a trial before the run has shown.
     pub reason: &'static str,
     /// The calls.
     pub calls: u64,
@@ -174,7 +213,8 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
     let Some(asked) = &request.offload else { return Ok(Vec::new()) };
     let list = format!("name one or several of {}, with commas between them", COLLECTIVES.join(", "));
-    if let Some(unknown) = asked.iter().find(|name| !COLLECTIVES.contains(&name.as_str())) {
+    let is_known = |name: &str| name == ALWAYS || COLLECTIVES.contains(&name);
+    if let Some(unknown) = asked.iter().find(|name| !is_known(name)) {
         return Err(Error::Input(format!("--offload: {unknown:?} cannot be offloaded; {list}")));
     }
     if asked.is_empty() {
@@ -193,7 +233,8 @@ fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
                 .to_owned(),
         ));
     }
-    Ok(COLLECTIVES.into_iter().filter(|name| asked.iter().any(|own| own == name)).collect())
+    let is_asked = |name: &&str| asked.iter().any(|own| own == name || (own == ALWAYS && *name == REDUCTION));
+    Ok(COLLECTIVES.into_iter().filter(is_asked).collect())
 }
 
 /// Whether a card runs the handlers of collective operations.
@@ -246,7 +287,7 @@ mod tests {
         assert_eq!(names_of("OFFLOAD_"), COLLECTIVES);
         assert_eq!(names_of("PASS_"), REASONS);
         assert!(PLACE.contains(&format!("#define NICETY_OFFLOAD_AT {AT}\n")));
-        assert_eq!(size_of::<Counts>(), 8 * (2 * 3 + 3 * 8 + 1));
+        assert_eq!(size_of::<Counts>(), 8 * (2 * 3 + 3 * 9 + 1));
     }
 
     fn request(nic: &str, more: &str) -> Request {
@@ -259,6 +300,8 @@ mod tests {
     fn what_is_named_is_planned_once() {
         let asked = request("spin-discrete", r#", "offload": ["barrier", "bcast", "barrier"]"#);
         assert_eq!(names(&asked).unwrap(), ["bcast", "barrier"]);
+        let always = request("spin-discrete", r#", "offload": ["allreduce=always"]"#);
+        assert!(names(&always).unwrap() == ["allreduce"] && is_always(&always) && !is_always(&asked));
         let [planned] = <[_; 1]>::try_from(plan(&asked).unwrap().compile).unwrap();
         assert_eq!((planned.source, planned.isa.as_str()), (SOURCE, "rv32imac_zicsr"));
         assert!(plan(&request("qnix", "")).unwrap().compile.is_empty());
@@ -279,9 +322,10 @@ mod tests {
         let mut counts = [Counts::default(); 2];
         counts[0].offloaded_calls = [1, 2, 4];
         counts[1].offloaded_calls = [8, 16, 32];
-        counts[0].passed_calls[1] = [0, 0, 0, 0, 5, 0, 0, 7];
-        counts[1].passed_calls[1] = [0, 0, 0, 0, 6, 0, 0, 0];
-        let own = Offload { names: "barrier".to_owned(), program: String::new(), packet_bytes: 4096 };
+        counts[0].passed_calls[1] = [0, 0, 0, 0, 5, 0, 0, 7, 0];
+        counts[1].passed_calls[1] = [0, 0, 0, 0, 6, 0, 0, 0, 0];
+        let own =
+            Offload { names: "barrier".to_owned(), program: String::new(), packet_bytes: 4096, limits: None };
         let expected = Offloaded {
             name: "barrier",
             offloaded_calls: 18,

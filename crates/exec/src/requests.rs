@@ -71,7 +71,7 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "FILE", "format" = "path"))]
     pub goal: Option<String>,
-    /// Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce.
+    /// Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (where MPI is not quicker), or allreduce=always.
     #[serde(default)]
     #[schemars(extend("metavar" = "NAMES", "example" = "bcast,barrier"))]
     pub offload: Option<Vec<String>>,
@@ -276,7 +276,7 @@ pub fn run(
     let named = [request.nic.clone()];
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (nic, card) = &loaded[0];
-    let offload = Offload::of(request, (nic, card))?;
+    let offload = Offload::of(request, (nic, card), environment)?;
     let mut config = request.cards.config(places.hosts(request.ranks), (nic, card), environment)?;
     config.breakdown = false;
     if recorded.is_some() {

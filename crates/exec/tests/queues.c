@@ -309,6 +309,29 @@ static void names(void) {
     }
 }
 
+/* A server looks at its queue while it waits in a way of its own, here by a file, for a client that starts only then. */
+static void late(const char *path) {
+    struct timespec span = {.tv_nsec = 1000000};
+    struct fi_cq_tagged_entry done;
+    uint64_t word = 5;
+    if (rank == 0) {
+        open_endpoint(FI_TAGGED | FI_DIRECTED_RECV, 0);
+        CHECK(!ep->tagged->recv(ep, &word, 8, NULL, 1, 1, 0, &word));
+        for (int look = 0; look < 3; look++)
+            CHECK(received->ops->read(received, &done, 1) == -EAGAIN);
+        FILE *file = fopen(path, "w");
+        CHECK(file && !fclose(file));
+        CHECK(next(received).op_context == &word && word == 6);
+        return;
+    }
+    for (int look = 0; look < 30000 && access(path, F_OK); look++)
+        nanosleep(&span, NULL);
+    CHECK(!access(path, F_OK));
+    open_endpoint(FI_TAGGED | FI_DIRECTED_RECV, 0);
+    word = 6;
+    CHECK(!ep->tagged->inject(ep, &word, 8, 0, 1));
+}
+
 /* A table of operations: its bytes, and that many places but for the first. */
 static void is_full(const void *table) {
     const size_t *words = table;
@@ -355,7 +378,7 @@ static void objects(void) {
 }
 
 int main(int count, char **words) {
-    CHECK(count == 3);
+    CHECK(count == 3 || count == 4);
     const char *what = words[1];
     struct fi_provider *(*begin)(void);
     *(void **)&begin = dlsym(RTLD_DEFAULT, "fi_prov_ini");
@@ -367,6 +390,11 @@ int main(int count, char **words) {
     if (!strcmp(what, "lacks")) {
         struct fi_info hints = {.caps = FI_MSG | FI_ATOMIC}, *none;
         return provider->getinfo(VERSION, NULL, NULL, 0, &hints, &none) == -ENODATA ? 61 : 0;
+    }
+    if (!strcmp(what, "late")) {
+        late(words[3]);
+        close_all();
+        return 0;
     }
     if (!strcmp(what, "names"))
         names();

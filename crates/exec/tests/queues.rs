@@ -6,11 +6,16 @@ use nicety_exec::{Report, Request, run};
 use std::sync::OnceLock;
 
 fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
+    runs_with(nic, &[what, &ranks.to_string()], ranks)
+}
+
+fn runs_with(nic: &str, words: &[&str], ranks: u32) -> Result<Report, Error> {
     static PROGRAM: OnceLock<String> = OnceLock::new();
-    let program = PROGRAM.get_or_init(|| compiled("queues.c", "exec-queues", &[]));
+    let file = PROGRAM.get_or_init(|| compiled("queues.c", "exec-queues", &[]));
+    let program: Vec<&str> = [file.as_str()].into_iter().chain(words.iter().copied()).collect();
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
     let text = format!(
-        r#"{{"program": ["{program}", "{what}", "{ranks}"], "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
+        r#"{{"program": {program:?}, "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
             "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#
     );
     run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
@@ -64,6 +69,17 @@ fn every_operation_is_there_or_says_that_it_is_not() {
 #[test]
 fn wait_objects_and_limits_that_there_are_not_are_refused() {
     ends("spin-discrete", "objects");
+}
+
+#[test]
+fn a_process_that_looks_before_the_start_goes_on() {
+    let path = format!("{}/late-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+    let report = runs_with("spin-discrete", &["late", "2", &path], 2).unwrap();
+    std::fs::remove_file(path).unwrap();
+    assert_eq!(report.status, 0);
+    // Looks from before the start are in no count.
+    assert_eq!(report.ranks[0].sends, 0);
+    assert!(report.max_finish_ns.ps < 10_000_000, "it takes no time");
 }
 
 #[test]

@@ -195,6 +195,7 @@ _REASONS = {
     "arguments": "with invalid arguments",
     "alone": "of one process",
     "set-up": "without handlers on the card",
+    "cost": "that MPI is quicker at",
 }
 """Why calls were left to MPI."""
 

@@ -2710,7 +2710,8 @@ class ExecPassed(TypedDict):
     Attributes:
         reason: communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length:
             longer than the card's memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the
-            card had no room, or MPI was not started by MPI_Init.
+            card had no room, or MPI was not started by MPI_Init; cost: MPI is quicker, as a trial before the run has
+            shown.
         calls: The calls.
     """
 
@@ -2813,7 +2814,8 @@ class ExecOptions(NetworkOptions, total=False):
         clock_cost: What it costs to read a clock.
         compute: What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
         goal: A file for a schedule of what the program did, `.bin` for the binary format.
-        offload: Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce.
+        offload: Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (where MPI is
+            not quicker), or allreduce=always.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
         patience: Looks at empty queues, by all processes and with nothing else between, after which they are taken to
             wait for each other.

@@ -19,9 +19,9 @@ use nicety::{Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
 pub(crate) use receives::tags;
 use receives::whose;
+use stand_ins::{StandIn, StandIns};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use stand_ins::{StandIn, StandIns};
 use std::rc::Rc;
 use untagged::Untagged;
 

@@ -30,7 +30,12 @@ impl Program {
     }
 
     /// Posts a receive on the host, into this memory.
-    pub(super) async fn post(&self, host: &Host, receive: &Receive, own: &StandIn) -> Result<PendingRecv, Error> {
+    pub(super) async fn post(
+        &self,
+        host: &Host,
+        receive: &Receive,
+        own: &StandIn,
+    ) -> Result<PendingRecv, Error> {
         let (from, tags) = self.wanted(receive);
         host.post_recv_matching(&own.part, from, tags).await
     }
@@ -106,7 +111,12 @@ impl Program {
     }
 
     /// Waits for the message of a receive, which is this operation of the schedule.
-    pub(super) async fn arrived(&self, host: &Host, pending: PendingRecv, op: Option<u32>) -> Result<Came, Error> {
+    pub(super) async fn arrived(
+        &self,
+        host: &Host,
+        pending: PendingRecv,
+        op: Option<u32>,
+    ) -> Result<Came, Error> {
         let received = self.of_rank(host.arrived(pending).await?);
         if let Some(op) = op {
             self.ended

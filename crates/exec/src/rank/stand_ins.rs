@@ -82,13 +82,12 @@ impl StandIns {
         let in_use = |own: &Named| own.users > 0;
         // What is under way from there is not written over.
         let differs = || {
-            let there = self.named.borrow().get(&address).filter(|own| in_use(own)).map(|own| own.whole.clone());
+            let there =
+                self.named.borrow().get(&address).filter(|own| in_use(own)).map(|own| own.whole.clone());
             there.is_some_and(|whole| whole.read(address % PAGE, length) != bytes)
         };
-        let is_named =
-            self.has_pages(length) && self.is_shared((address, length), Use::Send) && !differs();
-        let own =
-            if is_named { self.named((address, length), Use::Send)? } else { self.any(length)? };
+        let is_named = self.has_pages(length) && self.is_shared((address, length), Use::Send) && !differs();
+        let own = if is_named { self.named((address, length), Use::Send)? } else { self.any(length)? };
         if !bytes.is_empty() {
             own.part.write(0, bytes);
         }
@@ -120,7 +119,11 @@ impl StandIns {
         let own = named.get_mut(&address).expect("it is there");
         self.uses.set(self.uses.get() + 1);
         (own.users, own.what, own.used) = (own.users + 1, what, self.uses.get());
-        Ok(StandIn { whole: own.whole.clone(), part: own.whole.slice(offset, bytes)?, address: Some(address) })
+        Ok(StandIn {
+            whole: own.whole.clone(),
+            part: own.whole.slice(offset, bytes)?,
+            address: Some(address),
+        })
     }
 
     /// A message is no longer on its way.

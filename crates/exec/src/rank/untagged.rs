@@ -75,7 +75,9 @@ impl Program {
         let own = &self.untagged;
         own.is_used.set(true);
         let is_for_many = receive.flags & flag::MULTI != 0;
-        let op = self.ended.logged(|log| if is_for_many { log.posts_many(self.rank) } else { log.posts(self.rank) });
+        let op = self
+            .ended
+            .logged(|log| if is_for_many { log.posts_many(self.rank) } else { log.posts(self.rank) });
         own.waiting.borrow_mut().push_back(Waiting { receive, op, used: 0 });
         self.match_early()?;
         if receive.bytes > own.room.get() {
@@ -91,7 +93,9 @@ impl Program {
         let own = &self.untagged;
         let numbers: Vec<u64> = own.posted.borrow().keys().copied().collect();
         for number in numbers {
-            let Some(pending) = own.posted.borrow().get(&number).map(|(pending, _)| pending.clone()) else { continue };
+            let Some(pending) = own.posted.borrow().get(&number).map(|(pending, _)| pending.clone()) else {
+                continue;
+            };
             if self.host.cancel(pending).await?.is_some() {
                 continue;
             }
@@ -168,7 +172,8 @@ impl Program {
         };
         let received = came.received;
         if let Some(op) = op {
-            self.ended.logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
+            self.ended
+                .logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
         }
         let place = (address + own.used, bytes - own.used);
         let mut completion = self.bring(came, &stand_in, &own.receive, place)?;

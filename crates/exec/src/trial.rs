@@ -1,0 +1,290 @@
+//! Up to which length cards reduce vectors quicker than MPI does by messages: both are tried on the cards of a run, before it.
+//!
+//! The card's way is that of `client/offload_card.c`, with the same handlers. MPI's is recursive doubling, or a reduce-scatter and an allgather
+//! (Rabenseifner), whichever is quicker, by the card's messages; what hosts calculate is free. Each is tried once for a length, all hosts at a
+//! time. Lengths double from the shortest on, up to the last at which the card is quicker.
+
+use nicety::portals::{AckRequest, CtHandle, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest};
+use nicety::{Buffer, Cluster, ClusterConfig, Error, HandlerNames, Host, NodeId, Portals, Time};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Operators and types of `collectives.h`.
+pub(crate) const OPERATORS: usize = 10;
+pub(crate) const TYPES: usize = 10;
+/// Bytes of the longest vector.
+const MOST: u64 = 65536;
+const SHORTEST: u64 = 8;
+/// Hosts that are tried; with more both ways have as many steps more.
+pub(crate) const MOST_HOSTS: u32 = 16;
+/// Match bits of `collectives.h`.
+const REDUCE: u64 = 0x300;
+const SLOT: u64 = 0x400;
+
+/// Lengths up to which the card is quicker, by operator and type; 0 where it never is.
+pub(crate) type Limits = [[u64; TYPES]; OPERATORS];
+
+/// Operators that take as long as this one: sums and bitwise ones, products, minimum and maximum, logical ones.
+const SAME: [(usize, &[usize]); 4] = [(0, &[4, 5, 6]), (1, &[]), (2, &[3]), (7, &[8, 9])];
+/// Types that take as long as this one.
+const ALIKE: [(usize, &[usize]); 6] = [(0, &[1]), (2, &[3]), (4, &[5]), (6, &[7]), (8, &[]), (9, &[])];
+/// From this type on there are no bitwise and logical operators.
+const FLOAT: usize = 8;
+
+/// What all hosts know.
+struct Trial {
+    program: Vec<u8>,
+    packet_bytes: u64,
+    hosts: u32,
+    /// The longest time of a host for each step of the trial.
+    took: RefCell<BTreeMap<Step, u64>>,
+    limits: RefCell<Limits>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Doubling(u64),
+    Scattering(u64),
+    Card { op: usize, datatype: usize, bytes: u64 },
+}
+
+/// A host in the trial.
+struct Own {
+    host: Host,
+    portals: Portals,
+    trial: Rc<Trial>,
+    vector: Buffer,
+    other: Buffer,
+    md: MdHandle,
+    pt: u32,
+    done: CtHandle,
+    counted: u64,
+}
+
+/// Tries both ways.
+///
+/// # Errors
+/// The handlers cannot be loaded, or a run fails.
+pub(crate) fn limits(config: ClusterConfig, program: Vec<u8>, packet_bytes: u64) -> Result<Limits, Error> {
+    let hosts = config.nodes;
+    let mut cluster = Cluster::new(config)?;
+    let trial =
+        Rc::new(Trial { program, packet_bytes, hosts, took: RefCell::default(), limits: RefCell::default() });
+    for rank in 0..hosts {
+        let trial = trial.clone();
+        cluster.program(rank, move |host| async move { Own::new(host, trial)?.run().await });
+    }
+    cluster.run()?;
+    let limits = *trial.limits.borrow();
+    Ok(limits)
+}
+
+fn lengths() -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(SHORTEST), |bytes| Some(bytes * 2)).take_while(|bytes| *bytes <= MOST)
+}
+
+impl Own {
+    fn new(host: Host, trial: Rc<Trial>) -> Result<Own, Error> {
+        let portals = host.portals()?;
+        let pt = portals.ni_limits().portal_table - 1;
+        portals.pt_alloc(Some(pt), None)?;
+        let (vector, other, into) = (host.alloc(MOST)?, host.alloc(MOST)?, host.alloc(MOST)?);
+        let md = portals.md_bind(Md {
+            start: vector.address(),
+            length: MOST,
+            options: MdOptions::empty(),
+            eq: None,
+            ct: None,
+        })?;
+        let counters = [portals.ct_alloc()?, portals.ct_alloc()?];
+        let (rank, hosts) = (host.rank(), trial.hosts);
+        let entry = |names: [&str; 2], state: &[u8], match_bits, ct, counts| {
+            let names = HandlerNames {
+                header: Some(names[0].to_owned()),
+                payload: Some(names[1].to_owned()),
+                completion: None,
+            };
+            let handlers = portals.load_handlers(&trial.program, &names)?;
+            let me = Me {
+                start: into.address(),
+                length: MOST,
+                match_bits,
+                options: MeOptions::OP_PUT
+                    | MeOptions::EVENT_COMM_DISABLE
+                    | MeOptions::EVENT_LINK_DISABLE
+                    | MeOptions::EVENT_UNLINK_DISABLE
+                    | counts,
+                ct: Some(ct),
+                handlers: Some(portals.attach(&handlers, state, None)?),
+                ..Me::default()
+            };
+            portals.me_set_up(pt, me, List::Priority)
+        };
+        let reduces = reduce_state((rank, hosts), trial.packet_bytes);
+        entry(["reduce_header", "reduce_payload"], &reduces, REDUCE, counters[0], MeOptions::empty())?;
+        let slot = words(&[rank, hosts, 0, 0]);
+        let counts = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_BYTES;
+        entry(["slot_header", "slot_payload"], &slot, SLOT, counters[1], counts)?;
+        let done = counters[usize::from(rank > 0)];
+        Ok(Own { host, portals, trial, vector, other, md, pt, done, counted: 0 })
+    }
+
+    async fn run(mut self) -> Result<(), Error> {
+        for bytes in lengths() {
+            self.host.barrier().await;
+            let start = self.host.now();
+            self.doubles(bytes).await?;
+            self.note(Step::Doubling(bytes), start);
+            self.host.barrier().await;
+            let start = self.host.now();
+            self.scatters(bytes).await?;
+            self.note(Step::Scattering(bytes), start);
+        }
+        for (datatype, alike) in ALIKE {
+            for (op, same) in SAME {
+                if datatype >= FLOAT && op >= 7 {
+                    continue;
+                }
+                let limit = self.limit(op, datatype).await?;
+                let mut limits = self.trial.limits.borrow_mut();
+                for op in [&[op], same].concat() {
+                    for datatype in [&[datatype], alike].concat() {
+                        limits[op][datatype] = limit;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The longest time of all hosts for a step.
+    fn note(&self, step: Step, start: Time) {
+        let took = self.host.now().ps() - start.ps();
+        let mut all = self.trial.took.borrow_mut();
+        let most = all.entry(step).or_default();
+        *most = took.max(*most);
+    }
+
+    /// The longest vector that the card reduces quicker.
+    async fn limit(&mut self, op: usize, datatype: usize) -> Result<u64, Error> {
+        let mut limit = 0;
+        for bytes in lengths() {
+            self.host.barrier().await;
+            let start = self.host.now();
+            self.reduces(op, datatype, bytes).await?;
+            let step = Step::Card { op, datatype, bytes };
+            self.note(step, start);
+            self.host.barrier().await;
+            let took = self.trial.took.borrow();
+            if took[&step] > took[&Step::Doubling(bytes)].min(took[&Step::Scattering(bytes)]) {
+                break;
+            }
+            limit = bytes;
+        }
+        Ok(limit)
+    }
+
+    /// As `card_reduce` in `client/offload_card.c`.
+    async fn reduces(&mut self, op: usize, datatype: usize, bytes: u64) -> Result<(), Error> {
+        let rank = self.host.rank();
+        let has_children = rank == 0 || (rank & rank.wrapping_neg()) > 1 && rank + 1 < self.trial.hosts;
+        let to = if has_children { rank } else { rank & (rank - 1) };
+        let put = PutRequest {
+            ack: AckRequest::None,
+            hdr_data: (op | datatype << 8) as u64,
+            ..PutRequest::new(self.md, bytes, NodeId(to), self.pt, REDUCE)
+        };
+        self.portals.put(&put).await?;
+        self.counted += bytes;
+        self.portals.ct_wait(self.done, self.counted).await?;
+        Ok(())
+    }
+
+    async fn exchange(&self, with: u32, bytes: u64) -> Result<(), Error> {
+        let pending = self.host.post_recv(&self.other.slice(0, bytes)?, Some(with), Some(1)).await?;
+        self.host.send(&self.vector.slice(0, bytes)?, with, 1).await?;
+        self.host.received(pending).await?;
+        Ok(())
+    }
+
+    /// Those beyond a power of two give their vectors to others first, and get the result at the end.
+    async fn fold(&self, bytes: u64, is_end: bool) -> Result<bool, Error> {
+        let (rank, all) = (self.host.rank(), 1 << self.trial.hosts.ilog2());
+        let whole = self.vector.slice(0, bytes)?;
+        if rank >= all {
+            match is_end {
+                false => self.host.send(&whole, rank - all, 2).await?,
+                true => drop(self.host.recv(&whole, Some(rank - all), Some(2)).await?),
+            }
+        } else if rank + all < self.trial.hosts {
+            match is_end {
+                false => drop(self.host.recv(&self.other.slice(0, bytes)?, Some(rank + all), Some(2)).await?),
+                true => self.host.send(&whole, rank + all, 2).await?,
+            }
+        }
+        Ok(rank < all)
+    }
+
+    async fn doubles(&self, bytes: u64) -> Result<(), Error> {
+        if self.fold(bytes, false).await? {
+            for step in 0..self.trial.hosts.ilog2() {
+                self.exchange(self.host.rank() ^ 1 << step, bytes).await?;
+            }
+        }
+        self.fold(bytes, true).await?;
+        Ok(())
+    }
+
+    async fn scatters(&self, bytes: u64) -> Result<(), Error> {
+        let steps = self.trial.hosts.ilog2();
+        if self.fold(bytes, false).await? {
+            for step in (0..steps).chain((0..steps).rev()) {
+                self.exchange(self.host.rank() ^ 1 << step, bytes >> (step + 1)).await?;
+            }
+        }
+        self.fold(bytes, true).await?;
+        Ok(())
+    }
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// A `collective_reduce_t`, as `set_up_reductions` in `client/offload_card.c` makes it.
+fn reduce_state((rank, hosts): (u32, u32), packet_bytes: u64) -> Vec<u8> {
+    let segments = MOST.div_ceil(packet_bytes);
+    let vector = (32 + 8 * segments + 15) & !15;
+    let lowest = if rank == 0 { hosts.next_power_of_two() } else { rank & rank.wrapping_neg() };
+    let children = (0..lowest.ilog2()).filter(|step| rank + (1 << step) < hosts).count() as u32;
+    let mut state =
+        words(&[rank, hosts, children + 1, packet_bytes as u32, MOST as u32, vector as u32, 0, 0]);
+    state.resize((vector + MOST) as usize, 0);
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_and_type_is_tried_once() {
+        let all = |groups: &[(usize, &[usize])]| {
+            let mut all: Vec<usize> =
+                groups.iter().flat_map(|(one, same)| [&[*one], *same].concat()).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(all(&SAME), (0..OPERATORS).collect::<Vec<_>>());
+        assert_eq!(all(&ALIKE), (0..TYPES).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn contributions_are_those_of_the_tree() {
+        // A binomial tree of 6: 0 has 1, 2 and 4; 2 has 3; 4 has 5.
+        let expected = |rank| u32::from_le_bytes(reduce_state((rank, 6), 4096)[8..12].try_into().unwrap());
+        assert_eq!((0..6).map(expected).collect::<Vec<_>>(), [4, 1, 2, 1, 2, 1]);
+        assert_eq!(reduce_state((0, 6), 4096).len(), 32 + 16 * 8 + 65536);
+    }
+}
