@@ -41,7 +41,7 @@ func TestLayouts(t *testing.T) {
 			number("offsetof(struct "+structure+", "+field+")", uint64(kind.Field(i).Offset))
 		}
 	}
-	layout(header{}, "nicety_header", "magic", "version", "ranks", "bell", "spins", "simulator", "measured", "clock_cost_ps", "epoch_ns",
+	layout(header{}, "nicety_header", "magic", "version", "ranks", "ended", "spins", "simulator", "measured", "clock_cost_ps", "epoch_ns",
 		"scale", "look_cost_ps", "tag_bits", "card", "atomic_bytes", "fetch_bytes")
 	layout(completion{}, "nicety_completion", "context", "flags", "error", "bytes", "address", "data", "tag", "source", "cut")
 	layout(slot{}, "nicety_slot", "turn", "pid", "now_ps", "spent_ps", "clock_reads", "call", "flags", "args", "result", "completions",

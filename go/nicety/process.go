@@ -15,6 +15,7 @@ import (
 // This process, as one rank of the simulation.
 type process struct {
 	header *header
+	bell   *uint32
 	slot   *slot
 	words  *[words]uint64
 	reason *[reasonBytes]byte
@@ -69,14 +70,15 @@ func attach() (*process, error) {
 		return nil, fmt.Errorf("%s is not the simulation of a run of this version (%d): this module and nicety have to be of one version",
 			path, version)
 	}
-	if rank >= shared.ranks || len(memory) < page+slotBytes*int(shared.ranks) {
+	if rank >= shared.ranks || len(memory) < slotsAt+slotBytes*int(shared.ranks) {
 		return nil, inputError(fmt.Sprintf("rank %d has no host: there are %d; give nicety exec -n as many as are started",
 			rank, shared.ranks))
 	}
-	own := page + slotBytes*int(rank)
+	own := slotsAt + slotBytes*int(rank)
 	end := own + page - 8*words
 	p := &process{
 		header: shared,
+		bell:   (*uint32)(unsafe.Pointer(&memory[bellAt])),
 		slot:   (*slot)(unsafe.Pointer(&memory[own])),
 		words:  (*[words]uint64)(unsafe.Pointer(&memory[end])),
 		reason: (*[reasonBytes]byte)(unsafe.Pointer(&memory[end-reasonBytes])),
@@ -122,8 +124,8 @@ func (p *process) ask(op uint32, args *[words]uint64) {
 	p.slot.flags = op
 	*p.words = *args
 	atomic.StoreUint32(&p.slot.turn, turnCall)
-	atomic.AddUint32(&p.header.bell, 1)
-	syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(&p.header.bell)), futexWake, 1<<30, 0, 0, 0)
+	atomic.AddUint32(p.bell, 1)
+	syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(p.bell)), futexWake, 1<<30, 0, 0, 0)
 	p.waitForTurn()
 	p.cpuNs = p.cpuTimeNs()
 }

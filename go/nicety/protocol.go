@@ -4,8 +4,10 @@ package nicety
 
 const (
 	magic       = 0x5845795465634e
-	version     = 5
+	version     = 6
 	page        = 4096
+	bellAt      = page
+	slotsAt     = 2 * page
 	slotBytes   = 4 * page
 	anyValue    = ^uint64(0)
 	turnRun     = 0
@@ -50,7 +52,7 @@ type header struct {
 	magic       uint64
 	version     uint32
 	ranks       uint32
-	bell        uint32
+	ended       uint32
 	spins       uint32
 	simulator   uint32
 	measured    uint32
@@ -62,6 +64,7 @@ type header struct {
 	card        uint32
 	atomicBytes uint32
 	fetchBytes  uint32
+	launcher    uint32
 }
 
 type completion struct {
@@ -101,6 +104,12 @@ type slot struct {
 	loaded      uint32
 	watched     uint32
 	shared      [8][96]byte
+	names       uint32
+	library     uint32
+	guard       uint64
+	libraryPath [192]byte
+	sending     uint32
+	receiving   uint32
 }
 
 type counts struct {

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -110,8 +111,21 @@ EXPORT time_t time(time_t *into) {
     return now.tv_sec;
 }
 
+/* The simulation has one time of a process, which goes on by what its calls take. A thread that sleeps beside them would have to wake at a
+ * time of which nobody tells the others. */
+static void refuse_to_sleep(const char *name) {
+    if (!nicety_attached() || nicety_slot->ended || nicety_has_time() || syscall(SYS_gettid) == getpid())
+        return;
+    fprintf(stderr,
+            "nicety: a second thread of rank %u calls %s: a process sleeps in the time of the simulation, which a thread has that uses the "
+            "network, or the main one; sleep there, or wait for what the thread waits for (a condition, a file)\n",
+            nicety_rank(), name);
+    _exit(126);
+}
+
 EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *span, struct timespec *left) {
     REAL(clock_nanosleep);
+    refuse_to_sleep("clock_nanosleep");
     if (!is_simulated(clock))
         return real(clock, flags, span, left);
     if (!is_valid(span))
@@ -137,6 +151,7 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *sp
 }
 
 EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
+    refuse_to_sleep("nanosleep");
     if (!nicety_is_simulated()) {
         REAL(nanosleep);
         return real(span, left);
@@ -405,6 +420,38 @@ EXPORT ssize_t recv(int file, void *into, size_t bytes, int flags) {
 EXPORT ssize_t recvmsg(int file, struct msghdr *message, int flags) {
     REAL(recvmsg);
     WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, message, flags));
+}
+
+/* The C library has unions of pointers here. */
+#ifdef __SOCKADDR_ARG
+#define SOME_ADDRESS __SOCKADDR_ARG
+#define GIVEN_ADDRESS __CONST_SOCKADDR_ARG
+#else
+#define SOME_ADDRESS struct sockaddr *restrict
+#define GIVEN_ADDRESS const struct sockaddr *
+#endif
+
+EXPORT ssize_t recvfrom(int file, void *restrict into, size_t bytes, int flags, SOME_ADDRESS from,
+                        socklen_t *restrict length) {
+    REAL(recvfrom);
+    WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, into, bytes, flags, from, length));
+}
+
+EXPORT int accept4(int file, SOME_ADDRESS from, socklen_t *restrict length, int flags) {
+    REAL(accept4);
+    WAITING(may_wait(file), real(file, from, length, flags));
+}
+
+EXPORT int accept(int file, SOME_ADDRESS from, socklen_t *restrict length) {
+    return accept4(file, from, length, 0);
+}
+
+/* It waits where the other end has no room for one more, until that one accepts. */
+EXPORT int connect(int file, GIVEN_ADDRESS to, socklen_t length) {
+    REAL(connect);
+    int error = errno, flags = fcntl(file, F_GETFL);
+    errno = error;
+    WAITING(flags >= 0 && !(flags & O_NONBLOCK) && is_waiter() && !nicety_slot->ended, real(file, to, length));
 }
 
 /* Children are not simulated, and those that end soon take no time: nobody goes on meanwhile, so that it does not matter when this

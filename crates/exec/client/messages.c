@@ -45,6 +45,8 @@ static ssize_t send_message(struct endpoint *endpoint, const struct message *mes
     if (!endpoint->enabled)
         return -EOPNOTSUPP;
     int error = rank_of(endpoint, message->peer, &rank);
+    if (!error && !has_room(endpoint, CALL_SEND))
+        error = -EAGAIN;
     if (!error && message->tag & ~TAG_FORMAT)
         error = -EINVAL;
     if (!error)
@@ -71,6 +73,8 @@ static ssize_t receive_message(struct endpoint *endpoint, const struct message *
         if (error)
             return error;
     }
+    if (call == CALL_RECV && !(message->flags & FLAG_CLAIM) && !has_room(endpoint, call))
+        return -EAGAIN;
     const struct iovec none = {0}, *part = message->count ? message->parts : &none;
     uint64_t args[] = {(uintptr_t)part->iov_base, part->iov_len, rank, message->tag & TAG_FORMAT,
                        message->ignore & TAG_FORMAT, (uintptr_t)message->context, endpoint->min_multi_recv};

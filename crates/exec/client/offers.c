@@ -3,6 +3,8 @@
 #include "provider.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,8 +160,11 @@ static int is_met(uint32_t version, const struct fi_info *hints) {
 /* How long a service is waited for that no process has named yet. */
 enum { LOOKS = 30000 };
 
-static struct nicety_slot *slot_of(uint32_t rank) {
-    return (struct nicety_slot *)((char *)nicety_shared + NICETY_PAGE + (size_t)NICETY_SLOT_BYTES * rank);
+/* The service that a rank has named as its own. Its pages are read from the file, since a process maps its own alone. */
+static uint32_t service_of(int file, uint32_t rank) {
+    uint32_t service = 0;
+    off_t at = NICETY_SLOTS + (off_t)NICETY_SLOT_BYTES * rank + (off_t)offsetof(struct nicety_slot, service);
+    return pread(file, &service, sizeof service, at) == sizeof service ? service : 0;
 }
 
 static int is_number(const char *text, uint64_t *number) {
@@ -177,12 +182,14 @@ static int is_rank(const char *node, uint64_t *rank) {
 
 /* The only process that has named a service as its own. Whether there is one. */
 static int has_named(uint64_t port, uint64_t *rank) {
-    int found = 0;
-    for (uint32_t each = 0; each < nicety_shared->ranks; each++)
-        if (atomic_load(&slot_of(each)->service) == port) {
+    int found = 0, file = open(getenv("NICETY_EXEC"), O_RDONLY | O_CLOEXEC);
+    for (uint32_t each = 0; file >= 0 && each < nicety_shared->ranks; each++)
+        if (service_of(file, each) == port) {
             *rank = each;
             found++;
         }
+    if (file >= 0)
+        close(file);
     return found == 1;
 }
 
@@ -250,7 +257,7 @@ static void fill_endpoint(struct offer *offer, uint64_t caps, const struct fi_in
         .op_flags = hints && hints->tx_attr ? hints->tx_attr->op_flags : 0,
         .msg_order = orders_of_card(),
         .inject_size = INJECT_SIZE,
-        .size = QUEUE,
+        .size = hints && hints->tx_attr && hints->tx_attr->size ? hints->tx_attr->size : QUEUE,
         .iov_limit = MOST_PARTS,
         .rma_iov_limit = 1,
     };
@@ -259,7 +266,7 @@ static void fill_endpoint(struct offer *offer, uint64_t caps, const struct fi_in
                         FI_RMA_EVENT),
         .op_flags = hints && hints->rx_attr ? hints->rx_attr->op_flags : 0,
         .msg_order = orders_of_card(),
-        .size = QUEUE,
+        .size = hints && hints->rx_attr && hints->rx_attr->size ? hints->rx_attr->size : QUEUE,
         .iov_limit = 1,
     };
     size_t ordered = nicety_shared->card & CARD_ATOMIC ? MOST_BYTES : 0;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,9 +18,12 @@
 struct nicety_header *nicety_shared;
 struct nicety_slot *nicety_slot;
 
+static _Atomic uint32_t *bell;
 static uint32_t own_rank;
 /* Asked for at each read of a clock: the kernel would take longer than all else. */
 static pid_t own_pid;
+/* The process that takes part, once it does: this one, or the one that this is a fork of. */
+static _Atomic pid_t attached_pid;
 /* Whether the time of this thread is the simulation's: that of the main thread, and of threads that have made a call. */
 static _Thread_local int is_simulated;
 static _Thread_local int phase;
@@ -100,8 +102,8 @@ static int is_gone(uint32_t pid) {
 }
 
 static void ring_bell(void) {
-    atomic_fetch_add(&nicety_shared->bell, 1);
-    futex_wake(&nicety_shared->bell);
+    atomic_fetch_add(bell, 1);
+    futex_wake(bell);
 }
 
 /* The simulator looks after the first process of a rank, which may end before it takes part. It may be a shell that starts the one that
@@ -122,21 +124,25 @@ static void note_loaded(void) {
         syscall(SYS_futex, &nicety_slot->watched, FUTEX_WAIT, watched, &limit, NULL, 0);
 }
 
+/* A part of the shared pages. Where the machine's pages are larger than these, parts cannot be had without their neighbours. */
+static char *map_part(int file, off_t offset, size_t bytes, int protection) {
+    off_t before = offset & (sysconf(_SC_PAGESIZE) - 1);
+    char *start = mmap(NULL, bytes + (size_t)before, protection, MAP_SHARED, file, offset - before);
+    return start == MAP_FAILED ? NULL : start + before;
+}
+
 /* NICETY_EXEC is the path of the shared pages. Launchers and other programs without a rank are left alone. */
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("NICETY_EXEC");
-    struct stat status;
     if (!path || !find_rank(&own_rank))
         return;
     int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file < 0 || fstat(file, &status)) {
+    if (file < 0) {
         fprintf(stderr, "nicety: %s, the simulation of this run, cannot be opened: %s\n", path, strerror(errno));
         _exit(126);
     }
-    struct nicety_header *header =
-        mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (header == MAP_FAILED || header->magic != NICETY_MAGIC || header->version != NICETY_VERSION) {
+    struct nicety_header *header = (struct nicety_header *)map_part(file, 0, NICETY_PAGE, PROT_READ);
+    if (!header || header->magic != NICETY_MAGIC || header->version != NICETY_VERSION) {
         fprintf(stderr, "nicety: %s is not the simulation of a run of this version\n", path);
         _exit(126);
     }
@@ -145,8 +151,16 @@ __attribute__((constructor)) static void begin(void) {
                 own_rank, header->ranks);
         _exit(126);
     }
+    bell = (_Atomic uint32_t *)map_part(file, NICETY_BELL, NICETY_PAGE, PROT_READ | PROT_WRITE);
+    off_t own = NICETY_SLOTS + (off_t)NICETY_SLOT_BYTES * own_rank;
+    struct nicety_slot *slot = (struct nicety_slot *)map_part(file, own, NICETY_SLOT_BYTES, PROT_READ | PROT_WRITE);
+    close(file);
+    if (!bell || !slot) {
+        fprintf(stderr, "nicety: %s, the simulation of this run, cannot be mapped: %s\n", path, strerror(errno));
+        _exit(126);
+    }
     nicety_shared = header;
-    nicety_slot = (struct nicety_slot *)((char *)header + NICETY_PAGE + (size_t)NICETY_SLOT_BYTES * own_rank);
+    nicety_slot = slot;
     /* The simulator reads and writes the buffers of messages. */
     prctl(PR_SET_PTRACER, (unsigned long)header->simulator, 0, 0, 0);
     cpu_ns = thread_cpu_ns();
@@ -161,11 +175,15 @@ uint32_t nicety_rank(void) {
 }
 
 int nicety_attached(void) {
-    return nicety_slot && atomic_load_explicit(&nicety_slot->pid, memory_order_relaxed) == (uint32_t)own_pid;
+    return own_pid && atomic_load_explicit(&attached_pid, memory_order_relaxed) == own_pid;
 }
 
 int nicety_is_simulated(void) {
     return nicety_slot && is_simulated && phase != NICETY_ENDS;
+}
+
+int nicety_has_time(void) {
+    return is_simulated;
 }
 
 int nicety_starts(void) {
@@ -190,6 +208,7 @@ int nicety_attach(void) {
     if (atomic_compare_exchange_strong(&nicety_slot->pid, &none, (uint32_t)own_pid)) {
         /* That of a process before this one, if it is known. */
         nicety_slot->end = END_UNKNOWN;
+        attached_pid = own_pid;
         is_simulated = 1;
         round_up();
         return 0;
@@ -364,6 +383,10 @@ static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned co
         memcpy(own->bytes, (const void *)(uintptr_t)args[0], copied);
         own->args[0] = (uintptr_t)own->bytes;
     }
+    if (call == CALL_RECV)
+        nicety_slot->receiving++;
+    else if (call != CALL_PEEK && call != CALL_CANCEL)
+        nicety_slot->sending++;
     atomic_store_explicit(&nicety_slot->posted, number + 1, memory_order_release);
     pthread_mutex_unlock(&calling);
     go();
@@ -412,12 +435,7 @@ void nicety_enter(int next) {
 
 /* Whether every rank has closed the network. */
 static int all_have_ended(void) {
-    for (uint32_t rank = 0; rank < nicety_shared->ranks; rank++) {
-        struct nicety_slot *slot = (struct nicety_slot *)((char *)nicety_shared + NICETY_PAGE + (size_t)NICETY_SLOT_BYTES * rank);
-        if (!atomic_load_explicit(&slot->ended, memory_order_acquire))
-            return 0;
-    }
-    return 1;
+    return atomic_load_explicit(&nicety_shared->ended, memory_order_acquire) >= nicety_shared->ranks;
 }
 
 void nicety_end_together(void) {

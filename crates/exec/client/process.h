@@ -21,6 +21,9 @@ int nicety_attached(void);
 /* Whether the clocks and waits of the calling thread are those of the simulation. Other threads have the machine's. */
 int nicety_is_simulated(void);
 
+/* Whether the calling thread has the time of the simulation, in whatever phase. */
+int nicety_has_time(void);
+
 /* What the calling thread does: it runs, or starts or ends an MPI that waits for its launcher by looking and sleeping. While it starts,
  * clocks go on as before it takes part, and waits are real. While it ends, it has the machine's time, and is outside between its
  * calls. */

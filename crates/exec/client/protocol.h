@@ -1,5 +1,6 @@
-/* What a process and the simulator share: one mapping with a page for all, and four pages for each rank: its slot, and from the second
- * page on its ring.
+/* What a process and the simulator share: a page for all that processes read, one with the bell that they ring, and four pages for each
+ * rank: its slot, and from the second page on its ring. A process maps no pages of others, so that a stray store of it meets its own alone,
+ * which the simulator notices.
  *
  * A process runs until it calls: it fills in its call, sets its turn to TURN_CALL, rings the bell, and sleeps until the
  * simulator has filled in the reply and set the turn back to TURN_RUN. So time stands still while a process runs. One that is
@@ -24,8 +25,11 @@
 #include <stdint.h>
 
 #define NICETY_MAGIC 0x5845795465634eULL
-#define NICETY_VERSION 5
+#define NICETY_VERSION 6
 #define NICETY_PAGE 4096
+/* Where the bell is, and where the first rank's pages begin. */
+#define NICETY_BELL NICETY_PAGE
+#define NICETY_SLOTS (2 * NICETY_PAGE)
 /* Of a rank. */
 #define NICETY_SLOT_BYTES (4 * NICETY_PAGE)
 #define NICETY_POSTS 64
@@ -33,6 +37,7 @@
 #define NICETY_MOST_COMPLETIONS 24
 #define NICETY_SHARED 8
 #define NICETY_SHARED_BYTES 96
+#define NICETY_LIBRARY_BYTES 192
 /* How a file begins that MPICH's launcher makes for its processes, and leaves where they abort. */
 #define NICETY_LAUNCHER_FILE "/tmp/hydra_hwloc_xmlfile_"
 /* In place of a rank: any. */
@@ -95,6 +100,9 @@ enum {
  * does not handle. */
 enum { END_UNKNOWN, END_ABORT, END_EXIT, END_ERROR };
 
+/* MPIs. */
+enum { MPI_UNKNOWN, MPI_OF_MPICH, MPI_OF_OPENMPI };
+
 /* Flags of completions. */
 enum {
     DONE_RECV = 1,
@@ -123,7 +131,7 @@ struct nicety_header {
     uint64_t magic;
     uint32_t version;
     uint32_t ranks;
-    _Atomic uint32_t bell;
+    _Atomic uint32_t ended; /* how many ranks have closed the network */
     _Atomic uint32_t spins; /* looks at a turn before it is slept on */
     uint32_t simulator; /* its process id */
     uint32_t measured; /* whether the time of CPUs counts */
@@ -134,6 +142,7 @@ struct nicety_header {
     uint32_t tag_bits; /* the bits of a tag that are the program's */
     uint32_t card; /* what it does */
     uint32_t atomic_bytes, fetch_bytes; /* the most of an atomic operation, and of one with a result */
+    uint32_t launcher; /* whose it is, or MPI_UNKNOWN */
 };
 
 /* What has ended, by kind. */
@@ -176,6 +185,11 @@ struct nicety_slot {
     _Atomic uint32_t watched; /* that one, once the simulator looks after it */
     char shared[NICETY_SHARED][NICETY_SHARED_BYTES]; /* names of shared memory that the process has made and not removed, and of its launcher's file; the first byte is last */
     _Atomic uint32_t service; /* the port that the process has named as its own; 0 if none */
+    _Atomic uint32_t names;   /* how often these have changed */
+    _Atomic uint32_t library; /* which MPI the process has started, where it is not its launcher's */
+    uint64_t guard;           /* NICETY_MAGIC, as long as nothing has written over it */
+    char library_path[NICETY_LIBRARY_BYTES];
+    uint32_t sending, receiving; /* operations that have not ended: sends and accesses, and receives, with those posted since the reply */
 };
 
 _Static_assert(sizeof(struct nicety_completion) == 64, "as in protocol.rs");

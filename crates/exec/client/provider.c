@@ -83,9 +83,26 @@ static int endpoint_setopt(struct fid *fid, int level, int name, const void *val
     return name == FI_OPT_MIN_MULTI_RECV || wanted <= most ? 0 : -EINVAL;
 }
 
-static ssize_t endpoint_room(struct fid_ep *ep) {
-    (void)ep;
-    return QUEUE;
+static ssize_t endpoint_room_to_send(struct fid_ep *ep) {
+    size_t most = ((struct endpoint *)ep)->most_sends, own = nicety_slot->sending;
+    return (ssize_t)(own < most ? most - own : 0);
+}
+
+static ssize_t endpoint_room_to_receive(struct fid_ep *ep) {
+    size_t most = ((struct endpoint *)ep)->most_receives, own = nicety_slot->receiving;
+    return (ssize_t)(own < most ? most - own : 0);
+}
+
+/* Where none has ended since the last reply, one may end with the next: a program that tries again lets time go on. */
+int has_room(const struct endpoint *endpoint, uint32_t call) {
+    int receives = call == CALL_RECV;
+    const uint32_t *own = receives ? &nicety_slot->receiving : &nicety_slot->sending;
+    size_t most = receives ? endpoint->most_receives : endpoint->most_sends;
+    if (*own >= most) {
+        uint64_t none[] = {0, 0};
+        nicety_call(CALL_POLL, 0, none, 2);
+    }
+    return *own < most;
 }
 
 static struct fi_ops_ep endpoint_ops = {
@@ -95,8 +112,8 @@ static struct fi_ops_ep endpoint_ops = {
     .setopt = endpoint_setopt,
     .tx_ctx = no_tx_context,
     .rx_ctx = no_rx_context,
-    .rx_size_left = endpoint_room,
-    .tx_size_left = endpoint_room,
+    .rx_size_left = endpoint_room_to_receive,
+    .tx_size_left = endpoint_room_to_send,
 };
 
 static int endpoint_getname(struct fid *fid, void *address, size_t *bytes) {
@@ -211,6 +228,8 @@ static int open_endpoint(struct fid_domain *domain, struct fi_info *info, struct
     endpoint->send_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
     endpoint->receive_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
     endpoint->min_multi_recv = 1;
+    endpoint->most_sends = info->tx_attr && info->tx_attr->size ? info->tx_attr->size : QUEUE;
+    endpoint->most_receives = info->rx_attr && info->rx_attr->size ? info->rx_attr->size : QUEUE;
     endpoint->ep = (struct fid_ep){
         .fid = {FI_CLASS_EP, context, &endpoint_fid_ops},
         .ops = &endpoint_ops,

@@ -61,6 +61,8 @@ struct endpoint {
     int is_directed;
     uint64_t send_flags, receive_flags;
     size_t min_multi_recv;
+    /* How many operations may be under way: sends and accesses, and receives. */
+    size_t most_sends, most_receives;
 };
 
 extern struct fi_ops plain_ops;
@@ -133,6 +135,9 @@ int register_early(void);
 
 /* A single buffer of what is in several places: one to be freed, if there are several. 0, or an error. */
 int gather(const struct iovec *parts, size_t count, const void **bytes, size_t *length, void **copy);
+
+/* Whether there is room for one more operation of this call: -FI_EAGAIN otherwise. */
+int has_room(const struct endpoint *endpoint, uint32_t call);
 
 /* The flags of an access's call. */
 uint32_t access_flags(const struct endpoint *endpoint, uint64_t flags);

@@ -21,7 +21,8 @@ int check_access(const struct endpoint *endpoint, fi_addr_t peer, uint64_t key, 
         return -EOPNOTSUPP;
     if (nicety_shared->card & CARD_ADDRESSES && (key & rights) != rights)
         return -EACCES;
-    return rank_of(endpoint, peer, rank);
+    int error = rank_of(endpoint, peer, rank);
+    return error ? error : has_room(endpoint, CALL_WRITE) ? 0 : -EAGAIN;
 }
 
 static ssize_t write_parts(struct fid_ep *ep, const struct iovec *parts, size_t count, fi_addr_t peer, uint64_t address,

@@ -71,12 +71,25 @@ static int is_of_open_mpi(void *function) {
     return dladdr(function, &info) && info.dli_fname && in(info.dli_fname, "ompi_mpi_comm_world");
 }
 
+/* Processes of one MPI do not find each other by the launcher of another: each would be a program of its own. */
+static void check_launcher(void *function, int is_open_mpi) {
+    Dl_info info;
+    uint32_t own = is_open_mpi ? MPI_OF_OPENMPI : MPI_OF_MPICH;
+    if (!nicety_slot || nicety_shared->launcher == MPI_UNKNOWN || nicety_shared->launcher == own)
+        return;
+    if (dladdr(function, &info) && info.dli_fname)
+        snprintf(nicety_slot->library_path, sizeof nicety_slot->library_path, "%s", info.dli_fname);
+    nicety_slot->library = own;
+    _exit(126);
+}
+
 #define WITHIN(phase, name, ...)                                                                                       \
     static __typeof__(name) *own;                                                                                      \
     static int counts;                                                                                                 \
     if (!own) {                                                                                                        \
         *(void **)&own = behind(#name, (void *)name);                                                                  \
         counts = !is_of_open_mpi(*(void **)&own);                                                                      \
+        check_launcher(*(void **)&own, !counts);                                                                       \
     }                                                                                                                  \
     int waits = !counts && nicety_is_simulated();                                                                      \
     if (waits)                                                                                                         \

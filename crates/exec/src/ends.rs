@@ -1,6 +1,7 @@
 //! Why a run ended: which of its processes, and how.
 
 use crate::pages::End;
+use crate::requests::Launcher;
 use crate::turns::Turns;
 use nicety::Error;
 use std::io;
@@ -86,6 +87,9 @@ impl Turns {
     pub(crate) fn died(&self, rank: u32) -> Error {
         let rank = self.died.get().unwrap_or_else(|| self.first(rank));
         self.died.set(Some(rank));
+        if self.pages.is_damaged(rank) {
+            return written_over(rank);
+        }
         let status = self.status_of(rank);
         let how = match status.map(|status| (status.code(), status.signal())) {
             Some((Some(code), _)) => format!(" with status {code}"),
@@ -99,6 +103,22 @@ impl Turns {
         Error::Program(format!(
             "the process of rank {rank} ended{how} before it had {before}; what it printed may say why"
         ))
+    }
+
+    /// Processes have started another MPI than their launcher's.
+    fn mixed(&self) -> Option<Error> {
+        let (rank, (own, library)) =
+            (0..self.pages.ranks()).find_map(|rank| Some((rank, self.pages.other_mpi(rank)?)))?;
+        let (name, option) = match own {
+            Launcher::Openmpi => ("Open MPI", "openmpi"),
+            _ => ("MPICH", "mpich"),
+        };
+        let mpiexec = &self.processes.mpiexec;
+        let of = if own == Launcher::Openmpi { "MPICH" } else { "Open MPI" };
+        Some(Error::Input(format!(
+            "two MPIs: the launcher is that of {of}, {mpiexec}, and rank {rank} has started {name}, {library}; start it by the launcher of \
+             its own MPI, with --launcher {option}, or have both of one MPI"
+        )))
     }
 
     /// A text in which the waits of processes that poll begin with the first of their looks. The kernel has seen the last one.
@@ -119,6 +139,12 @@ impl Turns {
     pub(crate) fn explain(&self, error: Error) -> Error {
         if error == Error::Interrupted {
             return error;
+        }
+        if let Some(rank) = self.pages.damaged() {
+            return written_over(rank);
+        }
+        if let Some(mixed) = self.mixed() {
+            return mixed;
         }
         if let Some(aborted) = self.aborted() {
             return aborted;
@@ -167,6 +193,14 @@ impl Turns {
              start as many processes as -n says"
         ))
     }
+}
+
+/// A process has written over what it shares with the simulator.
+pub(crate) fn written_over(rank: u32) -> Error {
+    Error::Program(format!(
+        "the process of rank {rank} has written over memory that it shares with the simulation: it stores through a stray pointer, or \
+         beyond the end of an array; AddressSanitizer may say where (cc -g -fsanitize=address)"
+    ))
 }
 
 pub(crate) fn stopped(rank: u32) -> Error {

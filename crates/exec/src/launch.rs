@@ -44,6 +44,8 @@ pub(crate) struct Processes {
     known: RefCell<BTreeMap<u32, OwnedFd>>,
     /// What they print, where their launcher does not pass it on.
     words: RefCell<Option<Words>>,
+    /// The launcher's program.
+    pub(crate) mpiexec: String,
 }
 
 struct Started {
@@ -267,11 +269,11 @@ fn open(pid: u32) -> Option<OwnedFd> {
 
 /// Ends all processes that those of a run have left, whoever their parents and whatever their sessions are: each has the environment
 /// of the run.
-fn sweep(pages: &Pages) {
+fn sweep(pages: &Pages, except: &[u32]) {
     let (run, own) = ([of_run(pages)], std::process::id());
     for _ in 0..SWEEPS {
         let left: Vec<OwnedFd> = all()
-            .filter(|&pid| pid != own && has_variables(pid, &run))
+            .filter(|pid| *pid != own && !except.contains(pid) && has_variables(*pid, &run))
             .filter_map(|pid| open(pid).filter(|_| has_variables(pid, &run)))
             .collect();
         if left.is_empty() {
@@ -312,7 +314,8 @@ impl Processes {
         }
         let (children, known) = (RefCell::default(), RefCell::default());
         let words = RefCell::new(words);
-        let processes = Processes { launcher: program.launcher, children, known, words };
+        let mpiexec = program.mpiexec.to_owned();
+        let processes = Processes { launcher: program.launcher, children, known, words, mpiexec };
         for mut command in commands {
             let child = command.spawn().map_err(|error| {
                 let what = command.get_program().to_string_lossy().into_owned();
@@ -421,8 +424,8 @@ impl Processes {
         }
     }
 
-    /// Ends all that still runs.
-    pub(crate) fn stop(&self, pages: &Pages) {
+    /// Ends all that still runs. Whether the launcher was asked to end, so that what it says about that is of no use.
+    pub(crate) fn stop(&self, pages: &Pages) -> bool {
         // A launcher that is to end waits for one that is stopped.
         for rank in (0..pages.ranks()).filter(|&rank| self.is_stopped(rank, pages)) {
             self.kill(rank, pages);
@@ -432,7 +435,8 @@ impl Processes {
         if self.launcher != Launcher::None && (0..pages.ranks()).any(has_died) {
             self.wait(ends_itself(self.launcher));
         }
-        if self.ended().is_none() {
+        let is_asked = self.ended().is_none();
+        if is_asked {
             // A launcher's helpers have groups of their own, and outlive it where it has no time to end them.
             let helpers = self.descendants();
             self.signal(libc::SIGTERM);
@@ -443,10 +447,11 @@ impl Processes {
         for rank in 0..pages.ranks() {
             self.kill(rank, pages);
         }
-        sweep(pages);
+        sweep(pages, &[]);
         for started in self.children.borrow_mut().iter_mut().filter(|started| started.status.is_none()) {
             let _ = started.child.wait();
         }
+        is_asked
     }
 
     /// Reads the rest of what processes have printed, when all have ended. Returns what the launcher has printed about their end.
@@ -484,8 +489,22 @@ impl Processes {
         }
     }
 
+    /// Ends what processes of ranks have left that have all ended, where a launcher waits for it, as it has files of theirs. What is of the
+    /// launcher's own tree, such as a shell around the program, goes on.
+    pub(crate) fn end_left(&self, pages: &Pages) {
+        if (0..pages.ranks()).all(|rank| self.is_gone(rank, pages)) {
+            sweep(pages, &self.tree());
+        }
+    }
+
     /// The processes that those that run have started, and they in turn.
     fn descendants(&self) -> Vec<OwnedFd> {
+        let own = self.children.borrow().iter().filter(|started| started.status.is_none()).count();
+        self.tree()[own..].iter().filter_map(|&pid| open(pid)).collect()
+    }
+
+    /// The processes that run, before those that they have started, and they in turn.
+    fn tree(&self) -> Vec<u32> {
         let parents: Vec<(u32, u32)> = all()
             .filter_map(|pid| {
                 let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -499,14 +518,14 @@ impl Processes {
             .filter(|started| started.status.is_none())
             .map(|started| started.child.id())
             .collect();
-        let (own, mut at) = (found.len(), 0);
+        let mut at = 0;
         while let Some(&parent) = found.get(at) {
             let started = parents.iter().filter(|(pid, of)| *of == parent && !found.contains(pid));
             let started: Vec<u32> = started.map(|(pid, _)| *pid).collect();
             found.extend(started);
             at += 1;
         }
-        found[own..].iter().filter_map(|&pid| open(pid)).collect()
+        found
     }
 
     fn signal(&self, signal: i32) {

@@ -16,6 +16,7 @@
 //! - `ends.rs`: why a run ended;
 //! - `rank`: the calls of a process, carried out by a host and its card;
 //! - `notes.rs`: what cards tell of messages, in the words of their processes;
+//! - `window.rs`: how many messages are under way;
 //! - `completions.rs`: what has ended for a process;
 //! - `rma`: its registered memory, and its accesses to that of others;
 //! - `portals`: those of them that are of Portals 4;
@@ -58,6 +59,8 @@ mod schedule;
 mod spent;
 #[cfg(target_os = "linux")]
 mod turns;
+#[cfg(target_os = "linux")]
+mod window;
 #[cfg(target_os = "linux")]
 mod words;
 

@@ -33,6 +33,24 @@ pub(crate) fn read(pid: u32, address: u64, into: &mut [u8]) -> io::Result<()> {
     })
 }
 
+/// The bytes of a process from an address on, behind so many zeros.
+pub(crate) fn bytes(pid: u32, zeros: usize, address: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    // A length that is none is no reason to ask for so much memory.
+    if bytes > 0 {
+        read(pid, address.saturating_add(bytes - 1), &mut [0])?;
+    }
+    let (mut all, mut done) = (vec![0; zeros], 0);
+    while done < bytes {
+        let some = (bytes - done).min(AT_ONCE as u64);
+        all.try_reserve_exact(some as usize).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let from = all.len();
+        all.resize(from + some as usize, 0);
+        read(pid, address + done, &mut all[from..])?;
+        done += some;
+    }
+    Ok(all)
+}
+
 /// Writes bytes into a process from an address on.
 pub(crate) fn write(pid: u32, address: u64, from: &[u8]) -> io::Result<()> {
     all(from.len(), |done, bytes| {
@@ -58,5 +76,9 @@ mod tests {
         assert_eq!(there, [9, 8, 3, 4]);
         assert_eq!(read(own, 8, &mut here).unwrap_err().raw_os_error(), Some(libc::EFAULT));
         read(own, 8, &mut []).unwrap();
+        assert_eq!(bytes(own, 2, address, 4).unwrap(), [0, 0, 9, 8, 3, 4]);
+        for many in [1 << 40, 1 << 47, u64::MAX] {
+            assert!(bytes(own, 0, address, many).is_err());
+        }
     }
 }

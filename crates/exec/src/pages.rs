@@ -3,11 +3,12 @@
 use crate::offload;
 use crate::portals::{REASON, WORDS};
 use crate::protocol::{
-    ANY, ARGS, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES,
-    Slot, VERSION, end, turn,
+    ANY, ARGS, BELL, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES,
+    SLOTS, Slot, VERSION, end, mpi, turn,
 };
+use crate::requests::Launcher;
 use nicety::Error;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -25,6 +26,8 @@ pub(crate) struct Timing {
     pub(crate) look_cost_ps: u64,
     /// Bits of tags that are the program's.
     pub(crate) tag_bits: u32,
+    /// What starts processes.
+    pub(crate) launcher: Launcher,
 }
 
 /// How a process has ended.
@@ -71,7 +74,19 @@ const SPINS: u32 = 4000;
 
 /// Bytes of the mapping.
 const fn size(ranks: u32) -> usize {
-    PAGE + SLOT_BYTES * ranks as usize
+    SLOTS + SLOT_BYTES * ranks as usize
+}
+
+/// What the simulator knows of a rank's pages, to notice that the process has written over them.
+#[derive(Default)]
+struct Known {
+    /// The process that takes part, once there is one.
+    pid: Cell<u32>,
+    now_ps: Cell<u64>,
+    taken: Cell<u32>,
+    /// Names of shared memory, and their version.
+    shared: RefCell<Vec<CString>>,
+    names: Cell<u32>,
 }
 
 /// The mapping. It has no name in any file system, and is gone with the last process that has it.
@@ -80,6 +95,9 @@ pub(crate) struct Pages {
     start: NonNull<u8>,
     ranks: u32,
     spins: Cell<u32>,
+    known: Vec<Known>,
+    /// The first rank that has been found to have written over what it shares.
+    damaged: Cell<Option<u32>>,
 }
 
 fn failed(what: &str) -> Error {
@@ -114,7 +132,7 @@ impl Pages {
             magic: MAGIC,
             version: VERSION,
             ranks,
-            bell: AtomicU32::new(0),
+            ended: AtomicU32::new(0),
             spins: AtomicU32::new(spins),
             simulator: std::process::id(),
             measured: timing.measured.is_some().into(),
@@ -126,11 +144,19 @@ impl Pages {
             card: abilities.card,
             atomic_bytes: abilities.atomic_bytes,
             fetch_bytes: abilities.fetch_bytes,
+            launcher: match timing.launcher {
+                Launcher::Mpich => mpi::MPICH,
+                Launcher::Openmpi => mpi::OPENMPI,
+                Launcher::None => mpi::UNKNOWN,
+            },
         };
         // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are
         // valid.
         unsafe { start.cast::<Header>().write(header) };
-        Ok(Pages { file, start, ranks, spins: Cell::new(spins) })
+        let known = (0..ranks).map(|_| Known::default()).collect();
+        let pages = Pages { file, start, ranks, spins: Cell::new(spins), known, damaged: Cell::new(None) };
+        (0..ranks).for_each(|rank| pages.slot(rank).guard.store(MAGIC, Ordering::Relaxed));
+        Ok(pages)
     }
 
     /// The path under which processes of this user find it while the simulator runs.
@@ -150,13 +176,61 @@ impl Pages {
     /// Where the pages of a rank begin.
     fn start_of(&self, rank: u32) -> NonNull<u8> {
         assert!(rank < self.ranks);
-        // SAFETY: the pages of all ranks are behind the first one.
-        unsafe { self.start.add(PAGE + SLOT_BYTES * rank as usize) }
+        // SAFETY: the pages of all ranks are behind the first two.
+        unsafe { self.start.add(SLOTS + SLOT_BYTES * rank as usize) }
     }
 
     fn slot(&self, rank: u32) -> &Slot {
         // SAFETY: a rank's first page is there, any bytes of which are a slot; all that others write are atomics and cells.
         unsafe { self.start_of(rank).cast::<Slot>().as_ref() }
+    }
+
+    fn known(&self, rank: u32) -> &Known {
+        &self.known[rank as usize]
+    }
+
+    fn bell(&self) -> &AtomicU32 {
+        // SAFETY: the second page is there, and aligned.
+        unsafe { self.start.add(BELL).cast().as_ref() }
+    }
+
+    /// Whether a process has written over what it shares with the simulator, as far as that can be seen: what the simulator has written is
+    /// otherwise, or a turn is none.
+    pub(crate) fn is_damaged(&self, rank: u32) -> bool {
+        let (header, slot, known) = (self.header(), self.slot(rank), self.known(rank));
+        let pid = known.pid.get();
+        let is_damaged = header.magic != MAGIC
+            || header.ranks != self.ranks
+            || slot.guard.load(Ordering::Relaxed) != MAGIC
+            || (pid != 0 && slot.pid.load(Ordering::Relaxed) != pid)
+            || slot.now_ps.load(Ordering::Relaxed) != known.now_ps.get()
+            || slot.taken.load(Ordering::Relaxed) != known.taken.get()
+            || slot.turn.load(Ordering::Relaxed) > turn::SLEEP;
+        if is_damaged && self.damaged.get().is_none() {
+            self.damaged.set(Some(rank));
+        }
+        is_damaged
+    }
+
+    /// The first rank that was found to have written over what it shares.
+    pub(crate) fn damaged(&self) -> Option<u32> {
+        self.damaged.get()
+    }
+
+    /// A rank has closed the network.
+    pub(crate) fn ended(&self) {
+        self.header().ended.fetch_add(1, Ordering::Release);
+    }
+
+    /// The MPI that a process has started, where it is not its launcher's, and its library.
+    pub(crate) fn other_mpi(&self, rank: u32) -> Option<(Launcher, String)> {
+        let slot = self.slot(rank);
+        let launcher = match slot.library.load(Ordering::Acquire) {
+            mpi::MPICH => Launcher::Mpich,
+            mpi::OPENMPI => Launcher::Openmpi,
+            _ => return None,
+        };
+        Some((launcher, String::from_utf8_lossy(&text(&slot.library_path)).into_owned()))
     }
 
     fn ring(&self, rank: u32) -> &[Post; POSTS as usize] {
@@ -170,7 +244,11 @@ impl Pages {
 
     /// The process of a rank, once it takes part.
     pub(crate) fn process(&self, rank: u32) -> Option<u32> {
-        Some(self.slot(rank).pid.load(Ordering::Acquire)).filter(|&pid| pid != 0)
+        let known = &self.known(rank).pid;
+        if known.get() == 0 {
+            known.set(self.slot(rank).pid.load(Ordering::Acquire));
+        }
+        Some(known.get()).filter(|&pid| pid != 0)
     }
 
     /// The first process of a rank that has the library, as far as one has, whether it takes part or not.
@@ -215,6 +293,7 @@ impl Pages {
     /// The call of a process that has made one, and the time that it has spent on its own before.
     pub(crate) fn call(&self, rank: u32) -> (Call, u64) {
         let slot = self.slot(rank);
+        self.note_names(rank);
         let args: [u64; ARGS] =
             std::array::from_fn(|at| slot.args.get(at).map_or(0, |arg| arg.load(Ordering::Relaxed)));
         let call = Call::of(slot.call.load(Ordering::Relaxed), slot.flags.load(Ordering::Relaxed), args);
@@ -248,8 +327,9 @@ impl Pages {
 
     /// It was carried out.
     pub(crate) fn take(&self, rank: u32) {
-        let taken = &self.slot(rank).taken;
-        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        let known = &self.known(rank).taken;
+        known.set(known.get().wrapping_add(1));
+        self.slot(rank).taken.store(known.get(), Ordering::Release);
     }
 
     /// Says what has ended, for a process whose turn it is not.
@@ -269,12 +349,21 @@ impl Pages {
 
     /// Names of shared memory that a process has made and not removed, and of its launcher's file.
     pub(crate) fn shared(&self, rank: u32) -> Vec<CString> {
-        let name = |bytes: &[AtomicU8]| {
-            let bytes = bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0);
-            CString::new(bytes.collect::<Vec<u8>>()).expect("there is no zero before the first")
-        };
-        let names = self.slot(rank).shared.iter().map(|bytes| name(bytes));
-        names.filter(|name| !name.is_empty()).collect()
+        self.note_names(rank);
+        self.known(rank).shared.borrow().clone()
+    }
+
+    /// Keeps the names that a process has noted, as it may write over them.
+    fn note_names(&self, rank: u32) {
+        let (slot, known) = (self.slot(rank), self.known(rank));
+        let version = slot.names.load(Ordering::Acquire);
+        if version == known.names.get() || self.is_damaged(rank) {
+            return;
+        }
+        let name = |bytes: &[AtomicU8]| CString::new(text(bytes)).expect("there is no zero before the first");
+        let names = slot.shared.iter().map(|bytes| name(bytes));
+        *known.shared.borrow_mut() = names.filter(|name| !name.is_empty()).collect();
+        known.names.set(version);
     }
 
     /// How a process has ended, if it says so itself.
@@ -295,6 +384,12 @@ impl Pages {
         Some(self.slot(rank).fork.load(Ordering::Acquire)).filter(|&pid| pid != 0)
     }
 
+    /// Says how many operations of a process have not ended.
+    pub(crate) fn set_under_way(&self, rank: u32, counts: [u32; 2]) {
+        let under_way = &self.slot(rank).under_way;
+        under_way.iter().zip(counts).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
+    }
+
     /// A process whose call waits need not look for its reply.
     pub(crate) fn send_to_sleep(&self, rank: u32) {
         let turn = &self.slot(rank).turn;
@@ -306,6 +401,7 @@ impl Pages {
         let slot = self.slot(rank);
         let Reply { now_ps, result, completions, quiet } = *reply;
         slot.now_ps.store(now_ps, Ordering::Relaxed);
+        self.known(rank).now_ps.set(now_ps);
         slot.spent_ps.store(0, Ordering::Relaxed);
         slot.looks.store(0, Ordering::Relaxed);
         slot.quiet_ps.store(quiet.until_ps, Ordering::Relaxed);
@@ -359,7 +455,7 @@ impl Pages {
 
     /// The number of times that processes have rung.
     pub(crate) fn rung(&self) -> u32 {
-        self.header().bell.load(Ordering::Acquire)
+        self.bell().load(Ordering::Acquire)
     }
 
     /// Waits until a process rings again, or for some time. Whether it had to sleep.
@@ -376,7 +472,7 @@ impl Pages {
         };
         // SAFETY: the word lives as long as the mapping, and the limit as long as the call.
         unsafe {
-            let bell = self.header().bell.as_ptr();
+            let bell = self.bell().as_ptr();
             libc::syscall(libc::SYS_futex, bell, libc::FUTEX_WAIT, rung, &raw const limit);
         }
         true
@@ -393,6 +489,11 @@ impl Drop for Pages {
 fn wake(word: &AtomicU32) {
     // SAFETY: the word is alive; waking reads nothing of it.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
+}
+
+/// The bytes of a text that ends with a zero, or fills its place.
+fn text(bytes: &[AtomicU8]) -> Vec<u8> {
+    bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0).collect()
 }
 
 /// A rank, or any.

@@ -40,6 +40,11 @@ impl Places {
         self.on_host > 1
     }
 
+    /// How many ranks are on a host.
+    pub(crate) const fn on_host(self) -> u32 {
+        self.on_host
+    }
+
     /// How many hosts so many ranks take.
     pub(crate) const fn hosts(self, ranks: u32) -> u32 {
         ranks.div_ceil(self.on_host)

@@ -4,8 +4,11 @@ use crate::portals::op;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 pub(crate) const PAGE: usize = 4096;
+/// Where the bell is, and where the first rank's pages begin.
+pub(crate) const BELL: usize = PAGE;
+pub(crate) const SLOTS: usize = 2 * PAGE;
 /// Bytes of a rank.
 pub(crate) const SLOT_BYTES: usize = 4 * PAGE;
 /// Places of its ring.
@@ -16,6 +19,9 @@ pub(crate) const ANY: u64 = u64::MAX;
 /// Names of shared memory, and their bytes.
 const SHARED: usize = 8;
 const SHARED_BYTES: usize = 96;
+const LIBRARY_BYTES: usize = 192;
+/// More bytes than a process has addresses for.
+const MOST_BYTES: u64 = 1 << 48;
 /// How a file begins that MPICH's launcher makes.
 pub(crate) const LAUNCHER_FILE: &str = "/tmp/hydra_hwloc_xmlfile_";
 /// The most arguments of a call that is posted.
@@ -117,7 +123,7 @@ pub(crate) struct Header {
     pub(crate) magic: u64,
     pub(crate) version: u32,
     pub(crate) ranks: u32,
-    pub(crate) bell: AtomicU32,
+    pub(crate) ended: AtomicU32,
     pub(crate) spins: AtomicU32,
     pub(crate) simulator: u32,
     pub(crate) measured: u32,
@@ -129,6 +135,14 @@ pub(crate) struct Header {
     pub(crate) card: u32,
     pub(crate) atomic_bytes: u32,
     pub(crate) fetch_bytes: u32,
+    pub(crate) launcher: u32,
+}
+
+/// MPIs.
+pub(crate) mod mpi {
+    pub(crate) const UNKNOWN: u32 = 0;
+    pub(crate) const MPICH: u32 = 1;
+    pub(crate) const OPENMPI: u32 = 2;
 }
 
 /// A call that waits in the ring.
@@ -169,6 +183,11 @@ pub(crate) struct Slot {
     pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
     /// Of processes for each other.
     _service: AtomicU32,
+    pub(crate) names: AtomicU32,
+    pub(crate) library: AtomicU32,
+    pub(crate) guard: AtomicU64,
+    pub(crate) library_path: [AtomicU8; LIBRARY_BYTES],
+    pub(crate) under_way: [AtomicU32; 2],
 }
 
 /// How a process has ended, as far as it says so itself.
@@ -313,6 +332,22 @@ impl Call {
         )
     }
 
+    /// Whether ranks of a run of so many, and bytes, are ones that there may be: others come of a process that has written over the call.
+    pub(crate) fn is_plausible(&self, ranks: u32) -> bool {
+        let is_rank = |rank: u64| rank < u64::from(ranks);
+        match self {
+            Call::Send(send) => is_rank(send.to) && send.bytes < MOST_BYTES,
+            Call::Receive(receive) | Call::Peek(receive) => {
+                (receive.from == ANY || is_rank(receive.from)) && receive.bytes < MOST_BYTES
+            }
+            Call::Write(access) | Call::Read(access) | Call::Atomic(access, _) => {
+                is_rank(access.rank) && access.bytes < MOST_BYTES
+            }
+            Call::Unknown(_) => false,
+            _ => true,
+        }
+    }
+
     /// The call of this number.
     pub(crate) fn of(number: u32, flags: u32, args: [u64; ARGS]) -> Call {
         let [a, b, c, d, e, f, g, h, i, j, ..] = args;
@@ -348,7 +383,7 @@ impl Call {
 
 const _: () = {
     assert!(size_of::<Completion>() == 64 && size_of::<Header>() <= PAGE && size_of::<Slot>() <= PAGE);
-    assert!(std::mem::offset_of!(Header, bell) == 16 && std::mem::offset_of!(Header, scale) == 48);
+    assert!(std::mem::offset_of!(Header, ended) == 16 && std::mem::offset_of!(Header, scale) == 48);
     assert!(std::mem::offset_of!(Header, card) == 68 && std::mem::offset_of!(Slot, counts) == 1680);
     assert!(
         size_of::<Post>() * POSTS as usize == SLOT_BYTES - PAGE && std::mem::offset_of!(Post, args) == 16

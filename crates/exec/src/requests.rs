@@ -272,6 +272,7 @@ pub fn run(
         clock_cost_ps: time("clock_cost", &request.clock_cost)?.ps(),
         look_cost_ps: poll.ps(),
         tag_bits: places.tag_bits(),
+        launcher: request.launcher,
     };
     let named = [request.nic.clone()];
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
@@ -317,9 +318,9 @@ pub fn run(
         Err(_) => Ok(0),
     };
     let signals: Vec<_> = (0..request.ranks).map(|rank| turns.signal_of(rank)).collect();
-    turns.processes.stop(&turns.pages);
+    let is_asked = turns.processes.stop(&turns.pages);
     let words = turns.processes.finish();
-    if !words.is_empty() {
+    if !words.is_empty() && !is_asked {
         said(words);
     }
     if outcome.is_err() || status != Ok(0) {

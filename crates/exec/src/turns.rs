@@ -5,7 +5,7 @@
 //! others; it comes back at an instant at which nothing else is left to happen, so that runs of one seed are alike.
 
 use crate::cpu::{Looking, Together};
-use crate::ends::stopped;
+use crate::ends::{stopped, written_over};
 use crate::launch::Processes;
 use crate::pages::{Pages, Reply};
 use crate::protocol::{Call, turn};
@@ -27,6 +27,8 @@ const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_FIRST: Duration = Duration::from_secs(1);
 /// How long a process may be stopped.
 pub(crate) const STOPPED: Duration = Duration::from_secs(5);
+/// Looks at the end of a launcher, behind which processes are looked for that the program has left.
+const LEFT_EVERY: u64 = 100;
 /// How long processes have to take part.
 const START: Duration = Duration::from_secs(120);
 
@@ -172,12 +174,18 @@ impl Turns {
     pub(crate) fn next(&self, rank: u32) -> Result<Next, Error> {
         loop {
             let rung = self.pages.rung();
+            if self.pages.is_damaged(rank) {
+                return Err(written_over(rank));
+            }
             match self.pages.turn(rank) {
                 // Where turns are short the kernel would look at it very late.
                 turn::CALL if self.is_interrupted() => return Err(Error::Interrupted),
                 turn::CALL => {
                     self.called.set(self.pages.spins().then_some(rank));
                     let (call, spent) = self.pages.call(rank);
+                    if !call.is_plausible(self.pages.ranks()) {
+                        return Err(written_over(rank));
+                    }
                     if !call.is_look() {
                         self.in_vain.set(0);
                     }
@@ -202,7 +210,11 @@ impl Turns {
 
     /// The next of the calls that a process has posted, and the time that it had spent on its own before, since its last reply.
     pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
+        let ranks = self.pages.ranks();
         let post = self.pages.post(rank)?;
+        if post.is_some_and(|(call, _)| !call.is_plausible(ranks)) {
+            return Err(written_over(rank));
+        }
         if post.is_some_and(|(call, _)| !call.is_look()) {
             self.in_vain.set(0);
         }
@@ -264,6 +276,9 @@ impl Turns {
         if self.is_interrupted() {
             return Err(Error::Interrupted);
         }
+        if self.pages.is_damaged(rank) {
+            return Err(written_over(rank));
+        }
         match self.pages.turn(rank) {
             turn::CALL => Ok(()),
             _ if self.is_stopped(rank) => Err(stopped(rank)),
@@ -273,6 +288,7 @@ impl Turns {
 
     fn has_come(&self, rank: u32) -> bool {
         self.pages.turn(rank) == turn::CALL
+            || self.pages.is_damaged(rank)
             || self.processes.is_gone(rank, &self.pages)
             || self.is_interrupted()
             || self.is_stopped(rank)
@@ -393,16 +409,22 @@ impl Turns {
 
     pub(crate) fn ended(&self, rank: u32) {
         self.with(rank, |own| own.state.set(State::Ended));
+        self.pages.ended();
     }
 
     /// How the program ended: the status of what was started. Waits for it.
     pub(crate) fn status(&self) -> Result<i32, Error> {
+        let mut looks = 0_u64;
         loop {
             if let Some(status) = self.processes.ended() {
                 return Ok(status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1));
             }
             if self.is_interrupted() {
                 return Err(Error::Interrupted);
+            }
+            looks += 1;
+            if looks.is_multiple_of(LEFT_EVERY) {
+                self.processes.end_left(&self.pages);
             }
             std::thread::sleep(Duration::from_millis(2));
         }

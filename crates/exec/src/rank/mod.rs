@@ -15,13 +15,14 @@ use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::spent::{Part, Spent};
 use crate::turns::{Next, Turns, With};
-use nicety::{Duration, Error, Host, PendingRecv, Received, Tasks, Time};
+use crate::window::Window;
+use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
 pub(crate) use receives::tags;
 use receives::whose;
 use stand_ins::{StandIn, StandIns};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use untagged::Untagged;
 
@@ -47,8 +48,9 @@ pub(crate) struct Counts {
 pub(crate) struct Program {
     host: Host,
     turns: Rc<Turns>,
-    rank: u32,
-    places: Places,
+    pub(crate) rank: u32,
+    pub(crate) places: Places,
+    pub(crate) window: Window,
     poll: Duration,
     tasks: Tasks,
     stand_ins: StandIns,
@@ -60,6 +62,8 @@ pub(crate) struct Program {
     /// Receives that wait, by number.
     posted: RefCell<BTreeMap<u64, Posted>>,
     untagged: Untagged,
+    /// Those for which the card has no entry yet.
+    queued: RefCell<VecDeque<Receive>>,
     numbers: Cell<u64>,
     counts: RefCell<Counts>,
     portals: Interface,
@@ -139,6 +143,7 @@ impl Program {
             turns: turns.clone(),
             rank,
             places,
+            window: Window::new(host, places),
             poll,
             tasks: Tasks::new(host),
             stand_ins: StandIns::new(host),
@@ -146,6 +151,7 @@ impl Program {
             sending: RefCell::default(),
             posted: RefCell::default(),
             untagged: Untagged::default(),
+            queued: RefCell::default(),
             numbers: Cell::new(0),
             counts: RefCell::default(),
             rma: Rma::new(host, &ended, portals.notes()),
@@ -227,11 +233,19 @@ impl Program {
             let now_ps = self.host.now().ps().saturating_add(course.owed_ps);
             self.ended.tell();
             let quiet = self.quiet(course);
+            self.turns.pages.set_under_way(self.rank, self.under_way());
             self.turns.reply(self.rank, &Reply { now_ps, result, completions: &completions, quiet });
             if call == Call::End {
                 return Ok(());
             }
         }
+    }
+
+    /// Its operations that have not ended: sends and accesses, and receives.
+    fn under_way(&self) -> [u32; 2] {
+        let sends = self.sending.borrow().len() + self.rma.pending();
+        let receives = self.posted.borrow().len() + self.queued.borrow().len();
+        [sends, receives].map(|count| u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// Notes the looks that the process has counted itself since its last reply.
@@ -399,7 +413,7 @@ impl Program {
             several => text += &format!("{several} accesses to registered memory, and "),
         }
         let (untagged, first_untagged) = self.untagged.waiting();
-        match posted.len() + untagged {
+        match posted.len() + self.queued.borrow().len() + untagged {
             0 => text += "no receive",
             1 => text += "a receive of ",
             several => text += &format!("{several} receives, first of "),
@@ -447,7 +461,7 @@ impl Program {
     }
 
     /// Starts what goes on beside the process; what fails there ends the process's program.
-    fn start<F>(self: &Rc<Self>, task: impl FnOnce(Host) -> F)
+    pub(crate) fn start<F>(self: &Rc<Self>, task: impl FnOnce(Host) -> F)
     where
         F: Future<Output = Result<(), Error>> + 'static,
     {
@@ -463,6 +477,19 @@ impl Program {
         });
     }
 
+    /// A byte of the host's memory, for the library's own messages.
+    pub(crate) fn byte(&self) -> Result<Buffer, Error> {
+        Ok(self.stand_ins.any(1)?.part)
+    }
+
+    /// Sends a byte of the library's own to a host.
+    pub(crate) async fn send_byte(&self, host: &Host, to: u32, tag: u64) -> Result<(), Error> {
+        let stand_in = self.stand_ins.any(1)?;
+        host.send(&stand_in.part, to, tag).await?;
+        self.stand_ins.give_back(stand_in);
+        Ok(())
+    }
+
     fn process(&self) -> Result<u32, Error> {
         let none = || Error::Program(format!("rank {} has no process", self.rank));
         self.turns.pages.process(self.rank).ok_or_else(none)
@@ -476,10 +503,9 @@ impl Program {
         let has_data = send.flags & flag::DATA != 0;
         // In a word of the card's own, where it has one for a long message.
         let head = if has_data && !self.stand_ins.has_pages(send.bytes) { DATA_BYTES } else { 0 };
-        let mut bytes = vec![0; (head + send.bytes) as usize];
-        bytes[..head as usize].copy_from_slice(&(send.data as u32).to_le_bytes()[..head as usize]);
-        memory::read(self.process()?, send.address, &mut bytes[head as usize..])
+        let mut bytes = memory::bytes(self.process()?, head as usize, send.address, send.bytes)
             .map_err(|error| self.unreachable(", to be sent,", (send.address, send.bytes), &error))?;
+        bytes[..head as usize].copy_from_slice(&(send.data as u32).to_le_bytes()[..head as usize]);
         let stand_in = self.stand_ins.of_send(send.address, &bytes)?;
         let to = send.to as u32;
         let mut tag = self.places.between(self.rank, to, send.tag);
@@ -499,7 +525,9 @@ impl Program {
         self.sending.borrow_mut().insert(number, send);
         let own = self.clone();
         self.start(|host| async move {
+            own.may_send(&host, to).await?;
             host.send(&stand_in.part, own.places.host(to), tag).await?;
+            own.window.sent();
             own.sending.borrow_mut().remove(&number);
             own.stand_ins.give_back(stand_in);
             own.ended.count(Kind::Send, true);

@@ -81,12 +81,17 @@ impl Program {
 
     pub(super) async fn post_receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
         match self.untagged.has(&receive) {
+            false if self.window.is_full() || !self.queued.borrow().is_empty() => {
+                self.queued.borrow_mut().push_back(receive);
+                Ok(0)
+            }
             false => self.receive(receive).await,
             true => self.receive_untagged(receive).await,
         }
     }
 
     async fn receive(self: &Rc<Self>, receive: Receive) -> Result<i64, Error> {
+        self.window.receives();
         let stand_in = self.stand_ins.of_receive(receive.address, receive.bytes + DATA_BYTES)?;
         let pending = self.post(&self.host, &receive, &stand_in).await?;
         let number = self.numbers.replace(self.numbers.get() + 1);
@@ -98,6 +103,8 @@ impl Program {
         self.start(|host| async move {
             let came = own.arrived(&host, pending, op).await?;
             own.posted.borrow_mut().remove(&number);
+            own.window.received();
+            own.post_queued().await?;
             let place = (receive.address, receive.bytes);
             let Some(stand_in) = memory.take() else { return Ok(()) };
             let completion = own.bring(came, &stand_in, &receive, place)?;
@@ -110,14 +117,25 @@ impl Program {
         Ok(0)
     }
 
+    /// Posts receives that have waited for entries of the card.
+    async fn post_queued(self: &Rc<Self>) -> Result<(), Error> {
+        while !self.window.is_full() {
+            let Some(receive) = self.queued.borrow_mut().pop_front() else { break };
+            // It is a task, which would have itself in it.
+            Box::pin(self.receive(receive)).await?;
+        }
+        Ok(())
+    }
+
     /// Waits for the message of a receive, which is this operation of the schedule.
     pub(super) async fn arrived(
-        &self,
+        self: &Rc<Self>,
         host: &Host,
         pending: PendingRecv,
         op: Option<u32>,
     ) -> Result<Came, Error> {
         let received = self.of_rank(host.arrived(pending).await?);
+        self.has_received(received.source);
         if let Some(op) = op {
             self.ended
                 .logged(|log| log.got((self.rank, op), (received.source, received.tag), received.length));
@@ -210,22 +228,32 @@ impl Program {
     }
 
     /// Gives up a receive for which nothing has come; what has come is received.
-    pub(super) async fn cancel(&self, context: u64) -> Result<i64, Error> {
+    pub(super) async fn cancel(self: &Rc<Self>, context: u64) -> Result<i64, Error> {
         let find = |(number, own): (&u64, &Posted)| {
             (own.receive.context == context).then(|| (*number, own.pending.clone()))
         };
         let found = self.posted.borrow().iter().find_map(find);
-        let Some((number, pending)) = found else {
-            self.cancel_untagged(context);
-            return Ok(0);
+        let queued = self.queued.borrow().iter().position(|receive| receive.context == context);
+        let queued = queued.and_then(|at| self.queued.borrow_mut().remove(at));
+        let receive = match (queued, found) {
+            (Some(receive), _) => receive,
+            (None, None) => {
+                self.cancel_untagged(context);
+                return Ok(0);
+            }
+            (None, Some((number, pending))) => {
+                if self.host.cancel(pending).await?.is_some() {
+                    return Ok(0);
+                }
+                let Some(Posted { receive, memory, .. }) = self.posted.borrow_mut().remove(&number) else {
+                    return Ok(0);
+                };
+                memory.take().into_iter().for_each(|own| self.stand_ins.give_back(own));
+                self.window.received();
+                self.post_queued().await?;
+                receive
+            }
         };
-        if self.host.cancel(pending).await?.is_some() {
-            return Ok(0);
-        }
-        let Some(Posted { receive, memory, .. }) = self.posted.borrow_mut().remove(&number) else {
-            return Ok(0);
-        };
-        memory.take().into_iter().for_each(|own| self.stand_ins.give_back(own));
         let given_up = Completion {
             context,
             flags: done::RECV,

@@ -174,10 +174,7 @@ impl Rma {
 impl Owner {
     /// Bytes of the process, as they are now.
     fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
-        let mut read = vec![0; bytes as usize];
-        memory::read(self.pid, address, &mut read)
-            .map_err(|error| self.unreachable((address, bytes), &error))?;
-        Ok(read)
+        memory::bytes(self.pid, 0, address, bytes).map_err(|error| self.unreachable((address, bytes), &error))
     }
 
     fn unreachable(&self, place: (u64, u64), error: &std::io::Error) -> Error {

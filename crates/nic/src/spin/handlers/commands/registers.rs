@@ -16,7 +16,7 @@ use crate::spin::spec::{CommandsSpec, pspin_map as map};
 use crate::spin::stages;
 use nicety_hpu::{DeviceAccess, TrapKind};
 use nicety_portals::Header;
-use nicety_types::{NodeId, Payload, Time};
+use nicety_types::{NodeId, Payload};
 use std::rc::Rc;
 
 /// The kinds of commands.
