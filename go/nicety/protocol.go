@@ -104,6 +104,7 @@ type slot struct {
 	loaded      uint32
 	watched     uint32
 	shared      [8][96]byte
+	service     uint32
 	names       uint32
 	library     uint32
 	guard       uint64
