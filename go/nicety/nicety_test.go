@@ -42,15 +42,18 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	layout(header{}, "nicety_header", "magic", "version", "ranks", "ended", "spins", "simulator", "measured", "clock_cost_ps", "epoch_ns",
-		"scale", "look_cost_ps", "tag_bits", "card", "atomic_bytes", "fetch_bytes")
+		"scale", "look_cost_ps", "tag_bits", "card", "atomic_bytes", "fetch_bytes", "launcher")
 	layout(completion{}, "nicety_completion", "context", "flags", "error", "bytes", "address", "data", "tag", "source", "cut")
 	layout(slot{}, "nicety_slot", "turn", "pid", "now_ps", "spent_ps", "clock_reads", "call", "flags", "args", "result", "completions",
 		"ended", "completion", "posted", "taken", "quiet_ps",
-		"looks_left", "looks", "counts", "end", "end_code", "fork", "loaded", "watched", "shared")
+		"looks_left", "looks", "counts", "end", "end_code", "fork", "loaded", "watched", "shared",
+		"names", "library", "guard", "library_path", "sending", "receiving")
 	layout(counts{}, "nicety_counts", "done", "failed")
 	number("NICETY_MAGIC", magic)
 	number("NICETY_VERSION", version)
 	number("NICETY_PAGE", page)
+	number("NICETY_BELL", bellAt)
+	number("NICETY_SLOTS", slotsAt)
 	number("NICETY_SLOT_BYTES", slotBytes)
 	number("NICETY_ANY", anyValue)
 	number("NICETY_MOST_COMPLETIONS", completions)

@@ -300,7 +300,8 @@ impl Processes {
         let libraries = libraries.map_err(|error| {
             Error::Input(format!("{}: the library for processes: {error}", program.folder.display()))
         })?;
-        let no_pipes = |error| Error::Program(format!("pipes for what processes print cannot be made: {error}"));
+        let no_pipes =
+            |error| Error::Program(format!("pipes for what processes print cannot be made: {error}"));
         let mut words = match program.launcher {
             Launcher::Mpich => Some(Words::new(program.to_stderr).map_err(no_pipes)?),
             // The processes have what this one has; Open MPI's, terminals of its own.

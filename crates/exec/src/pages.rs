@@ -3,8 +3,8 @@
 use crate::offload;
 use crate::portals::{REASON, WORDS};
 use crate::protocol::{
-    ANY, ARGS, BELL, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, SLOT_BYTES,
-    SLOTS, Slot, VERSION, end, mpi, turn,
+    ANY, ARGS, BELL, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post,
+    SLOT_BYTES, SLOTS, Slot, VERSION, end, mpi, turn,
 };
 use crate::requests::Launcher;
 use nicety::Error;

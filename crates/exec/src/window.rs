@@ -37,7 +37,8 @@ impl Limits {
         let (hosts, own) = (u64::from(host.ranks()), places.on_host());
         let share = |all: u32| (all.saturating_sub(RESERVED).max(all / 2) / own).max(1) as usize;
         let headers = u64::from(limits.unexpected_headers);
-        let window = (headers / hosts.saturating_sub(1).max(1) / u64::from(own * own)).max(LEAST).min(headers);
+        let window =
+            (headers / hosts.saturating_sub(1).max(1) / u64::from(own * own)).max(LEAST).min(headers);
         Some(Limits {
             window: window.max(2),
             sends: share(limits.descriptors),

@@ -93,7 +93,11 @@ impl Words {
         for (into, is_out) in [(out, true), (err, false)] {
             let (reader, writer) = io::pipe()?;
             let writer = Stdio::from(OwnedFd::from(writer));
-            if is_out { command.stdout(writer) } else { command.stderr(writer) };
+            if is_out {
+                command.stdout(writer)
+            } else {
+                command.stderr(writer)
+            };
             forward(reader, into, true, self.tell.clone());
             self.readers += 1;
         }
@@ -230,7 +234,9 @@ mod tests {
                 let (passed, kept, is_banner) = split(&format!("{before}{WHOLE}more\n"), pieces);
                 assert_eq!((passed.as_str(), kept, is_banner), (before, format!("{WHOLE}more\n"), true));
             }
-            for text in [format!("\n{rule}\n= of the program\n"), format!("\n{rule}"), "\n".to_owned(), rule.clone()] {
+            for text in
+                [format!("\n{rule}\n= of the program\n"), format!("\n{rule}"), "\n".to_owned(), rule.clone()]
+            {
                 assert_eq!(split(&text, pieces), (text, String::new(), false));
             }
         }

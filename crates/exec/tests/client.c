@@ -16,6 +16,8 @@
 static struct fid_ep *ep;
 static struct fid_cq *cq;
 static uint64_t rank;
+/* Operations of the endpoint that may be under way; 0 for as many as there may be. */
+static size_t room;
 
 #define CHECK(what)                                                                                                    \
     do {                                                                                                               \
@@ -35,6 +37,15 @@ static void open_all(unsigned ranks) {
     CHECK(info->ep_attr->type == FI_EP_RDM && info->domain_attr->cq_data_size == 4);
     struct fi_info wrong = {.caps = BIT(5) /* FI_MULTICAST */}, *none;
     CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &wrong, &none) == -ENODATA);
+    if (room) {
+        struct fi_tx_attr sends = {.size = room};
+        struct fi_rx_attr receives = {.size = room};
+        struct fi_info wanted = {.tx_attr = &sends, .rx_attr = &receives};
+        CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &wanted, &info) == 0);
+        CHECK(info->tx_attr->size == room && info->rx_attr->size == room);
+        sends.size = (size_t)1 << 40;
+        CHECK(provider->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &wanted, &none) == -ENODATA);
+    }
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_av *av;
@@ -124,6 +135,34 @@ static void match(void) {
         usleep(20);
         CHECK(!ep->tagged->inject(ep, &word, 8, 0, 0x27));
     }
+}
+
+/* More operations than the endpoint has room for: each is to be tried again. Rank 1 looks at its queue in between, and rank 0 does not,
+ * so that what it tries again lets time go on. */
+static void full(void) {
+    enum { ALL = 100 };
+    static unsigned char bytes[ALL][4096];
+    int refused = 0, left = ALL;
+    for (int at = 0; at < ALL; at++) {
+        ssize_t error;
+        memset(bytes[at], rank == 0 ? at : 0, sizeof bytes[at]);
+        for (;;) {
+            error = rank == 0 ? ep->tagged->send(ep, bytes[at], sizeof bytes[at], NULL, 1, 7, bytes[at])
+                              : ep->tagged->recv(ep, bytes[at], sizeof bytes[at], NULL, 0, 7, 0, bytes[at]);
+            CHECK(!error || error == -EAGAIN);
+            if (!error)
+                break;
+            CHECK(at >= (int)room);
+            refused++;
+            struct fi_cq_tagged_entry done;
+            left -= rank == 1 && cq->ops->read(cq, &done, 1) == 1;
+        }
+    }
+    CHECK(refused);
+    for (; left; left--)
+        next();
+    for (int at = 0; at < ALL; at++)
+        CHECK(bytes[at][0] == at && bytes[at][4095] == at);
 }
 
 /* More calls than wait in a ring, without a look between them: bytes that are written over at once, and bytes from several places. */
@@ -387,11 +426,14 @@ int main(int count, char **words) {
         waits_for_launcher(words[3], words[4], !strcmp(what, "waits for more"));
         return 0;
     }
+    room = strcmp(what, "full") ? 0 : 16;
     open_all(all_ranks);
     if (!strcmp(what, "echo"))
         echo();
     else if (!strcmp(what, "match"))
         match();
+    else if (!strcmp(what, "full"))
+        full();
     else if (!strcmp(what, "burst"))
         burst();
     else if (!strcmp(what, "cut"))

@@ -94,6 +94,15 @@ fn calls_wait_for_a_look_and_have_what_they_were_made_with() {
 }
 
 #[test]
+fn operations_beyond_the_room_of_an_endpoint_are_to_be_tried_again() {
+    for nic in CARDS {
+        let report = runs(nic, "full", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));
+        assert_eq!(report.status, 0, "{nic}");
+        assert_eq!((report.ranks[0].sends, report.ranks[1].receives), (100, 100), "{nic}");
+    }
+}
+
+#[test]
 fn a_message_that_is_cut_is_an_error_of_its_receive() {
     for nic in CARDS {
         let report = runs(nic, "cut", 2).unwrap_or_else(|error| panic!("{nic}: {error}"));

@@ -71,7 +71,8 @@ def _report(error: Exception, *, as_json: bool = False) -> int:
     from nicety.cli.output import print_behind, print_error
 
     print(f"nicety: {printable_text(str(error))}", file=sys.stderr)
-    print_behind(error)
+    text, to_stderr = getattr(error, "behind", ("", False))
+    print_behind(text, to_stderr=to_stderr)
     if as_json and not isinstance(error, InputError):
         print_error(error)
     return 2 if isinstance(error, InputError) else 1

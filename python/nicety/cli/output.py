@@ -75,14 +75,18 @@ def say(text: str) -> None:
     sys.stdout.write(printable_text(text))
 
 
-def told_behind(error: Exception, text: str, *, to_stderr: bool) -> None:
-    """Have a text printed when the error has been: what another program says about it, which has no line's form."""
-    error.behind = (text, to_stderr)  # type: ignore[attr-defined]
+@contextlib.contextmanager
+def told_behind(words: Sequence[str], *, to_stderr: bool) -> Iterator[None]:
+    """Has these words printed behind an error's own: what another program says about it."""
+    try:
+        yield
+    except Error as error:
+        error.behind = ("".join(words), to_stderr)  # type: ignore[attr-defined]
+        raise
 
 
-def print_behind(error: Exception) -> None:
-    """Print what is told behind an error."""
-    text, to_stderr = getattr(error, "behind", ("", False))
+def print_behind(text: str, *, to_stderr: bool) -> None:
+    """Print a text of another program as it is, behind all that is printed before."""
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(text)
     stream.flush()

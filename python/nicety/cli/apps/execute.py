@@ -51,8 +51,8 @@ def _exec(
     from nicety.apps.launchers import LAUNCHERS, Launcher
     from nicety.apps.processes import processes_table, processes_text, run_processes
     from nicety.cli.files import Files
-    from nicety.cli.output import note, print_json, recording_notes, say, told_behind
-    from nicety.errors import Error, InputError
+    from nicety.cli.output import note, print_behind, print_json, recording_notes, say, told_behind
+    from nicety.errors import InputError
     from nicety.shared.checks import one_of
     from nicety.shared.files import write_whole
     from nicety.show.tables import csv_text, write_arrow
@@ -68,21 +68,17 @@ def _exec(
             _compare(program, ranks, launcher, files, as_json=as_json, **given)
         return
     words: list[str] = []
-    try:
-        with recording_notes(), named_as_options(options):
-            report = run_processes(
-                program,
-                launcher=cast(Launcher, launcher),
-                to_stderr=as_json,
-                launcher_words=words.append,
-                ranks=ranks,
-                trace=files.trace,
-                trace_scale=files.scale,
-                **given,
-            )
-    except Error as error:
-        told_behind(error, "".join(words), to_stderr=as_json)
-        raise
+    with told_behind(words, to_stderr=as_json), recording_notes(), named_as_options(options):
+        report = run_processes(
+            program,
+            launcher=cast(Launcher, launcher),
+            to_stderr=as_json,
+            launcher_words=words.append,
+            ranks=ranks,
+            trace=files.trace,
+            trace_scale=files.scale,
+            **given,
+        )
     if csv is not None:
         write_whole(csv, csv_text(processes_table(report)).encode())
     if arrow is not None:
@@ -97,9 +93,7 @@ def _exec(
         note(f"{report['goal']['file']}: {accesses} accesses to registered memory are left out: it has messages alone")
     if (end := _end_by_signal(report)) is not None:
         note(end)
-    if words:
-        sys.stdout.flush()
-        (sys.stderr if as_json else sys.stdout).write("".join(words))
+    print_behind("".join(words), to_stderr=as_json)
     if report["status"]:
         raise typer.Exit(report["status"])
 
