@@ -35,6 +35,7 @@ def run(
     """Packets of `size` bytes, a beat of 64 a cycle: the cycles of their feedbacks, the run, and the sender's answers."""
     cluster = nicety.Cluster(2, "pspin", set=[f"packet.payload={size}B", *overrides], recording="packets")
     length = packets * size
+    memory = max(memory, length)
     got: dict[str, bytes] = {}
 
     async def send(host: nicety.Host) -> None:
@@ -144,8 +145,8 @@ def test_a_put_becomes_several_packets(tmp_path: Path) -> None:
     assert answers[:5000] == bytes(at % 251 for at in range(5000))
     packets = found.packets
     lengths = [
-        bytes_
-        for source, bytes_ in zip(packets.column("source"), packets.column("bytes"), strict=True)
+        size
+        for source, size in zip(packets.column("source"), packets.column("size_bytes"), strict=True)
         if source == 1
     ]
     # 2048 less PsPIN's header of 32.

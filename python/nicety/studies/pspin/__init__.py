@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicety.studies.pspin.runs import CARD, PAPER, empty, pingpong, total
-from nicety.studies.pspin.saturated import saturated
+from nicety.studies.pspin.saturated import saturate
 from nicety.studies.study import Section, Study
 
 STUDY = Study(
@@ -13,7 +13,7 @@ STUDY = Study(
         Section("Empty handler", empty),
         Section("Ping-pong", pingpong),
         Section("Sum of words", total),
-        Section("Saturated", saturated),
+        Section("Saturated", saturate),
     ),
     cards=(CARD,),
     roles={"card": CARD},

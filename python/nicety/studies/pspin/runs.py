@@ -72,7 +72,7 @@ def measure(
         for packet in range(packets_sent):
             # An IP header of five words with its length, and words to be added.
             begin = packet * size
-            message.array[begin : begin + size] = packet + 1
+            message.array[begin : begin + size] = (packet + 1) & 0xFF
             message.array[begin : begin + 4] = [0x54, 0, size & 0xFF, size >> 8]
         host.portals.pt_alloc(pt=_PT)
         await host.portals.me_append(answers, pt=_PT, match_bits=_BITS, options=["op_put", "event_link_disable"])
