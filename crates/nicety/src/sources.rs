@@ -51,6 +51,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("pingpong_stream.c", include_str!("../../../handlers/pingpong_stream.c")),
     ("pspin/empty.c", include_str!("../../../handlers/pspin/empty.c")),
     ("pspin/pingpong.c", include_str!("../../../handlers/pspin/pingpong.c")),
+    ("pspin/saturate.c", include_str!("../../../handlers/pspin/saturate.c")),
     ("pspin/sum.c", include_str!("../../../handlers/pspin/sum.c")),
     ("runtime/decimal.h", include_str!("../../../handlers/runtime/decimal.h")),
     ("runtime/exact.c", include_str!("../../../handlers/runtime/exact.c")),
