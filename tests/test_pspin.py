@@ -309,8 +309,8 @@ def test_printf_and_helpers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     ("line", "error"),
     [
         (
-            "*((volatile uint8_t *)&task->pkt_mem + 1);",
-            "load of 1 byte from 0x1b205011 in the task, which has whole words only",
+            "*(volatile uint8_t *)&task->flow_id = 1;",
+            "store of 1 byte to 0x1b20504c in the task, which has whole words only",
         ),
         (
             "*(volatile int *)0x10100000 = 1;",

@@ -202,8 +202,11 @@ FUNCTIONS: dict[str, tuple[str, list[int]]] = {
         [0, 0x10414000, 0x10414000, 944 << 10, 944 << 10, 0, 0x10014000],
     ),
     "task_t parts": (
-        "out[0] = *(volatile uint16_t *)&task->scratchpad[1]; out[1] = *(volatile uint8_t *)&task->pkt_mem_size;",
-        [0x4000, 64],
+        (
+            "out[0] = *(volatile uint16_t *)&task->scratchpad[1]; out[1] = *(volatile uint8_t *)&task->pkt_mem_size;"
+            "out[2] = task->host_mem_size >= 65536; out[3] = ((volatile uint16_t *)&task->scratchpad[1])[1];"
+        ),
+        [0x4000, 64, 0, 0x1041],
     ),
     "handler_args_t": ("out[0] = args->hpu_gid; out[1] = args->cluster_id; out[2] = args->hpu_id;", [0, 0, 0]),
     "futex": (

@@ -483,8 +483,12 @@ impl<'a> AddressSpace<'a> {
         };
         let region = &self.regions[index];
         region.permit(access, address, size).map_err(Stop::Trap)?;
-        let is_decoded = address.is_multiple_of(4) && (size == 4 || access == Access::Read);
-        if region.whole_words && !is_decoded {
+        let is_word = if access == Access::Read {
+            address % 4 + size <= 4
+        } else {
+            size == 4 && address.is_multiple_of(4)
+        };
+        if region.whole_words && !is_word {
             return Err(Stop::Trap(TrapKind::PartOfWord { access, address, size, region: region.name }));
         }
         if region.device {

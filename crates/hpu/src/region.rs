@@ -137,8 +137,8 @@ impl<'a> Region<'a> {
         self
     }
 
-    /// Registers that decode the addresses of words, and store whole ones: a load of less at such an address gets the lower part, and any other
-    /// access of the core traps.
+    /// Registers of words: a load of a part of one gets that part, as compilers make them of loads of words. A store of less, and an access to
+    /// parts of two, traps.
     #[inline]
     pub const fn whole_words(mut self) -> Region<'a> {
         self.whole_words = true;

@@ -32,7 +32,7 @@ enum { SPIN_DMA_LOC2EXT = 0, SPIN_DMA_EXT2LOC = 1 };
 enum { PSPIN_TASK_CLUSTERS = 4 };
 _Static_assert(NB_CLUSTERS <= PSPIN_TASK_CLUSTERS, "a task has the scratchpads of 4 clusters: write NB_CLUSTERS of 4 or fewer");
 
-/* The registers of a task decode the addresses of words, so they are aligned, packed as they are. Its arrays end their unions: so the compiler
+/* A task is in registers of words, so it is aligned, packed as it is. Its arrays end their unions: so the compiler
  * takes their length as open, and does not compare each index with it. */
 typedef struct task {
     void *handler_mem;           /* the program's handler memory, in L2 */
