@@ -166,8 +166,8 @@ fn runs_go_into_one_file_and_a_new_capture_makes_it_anew() {
     assert!(std::fs::read(&file.0).unwrap().starts_with(&first));
     let found = file.read();
     let names: Vec<&str> = found.links.iter().map(|link| link.0.as_str()).collect();
-    let of = |run: &str| ["hosts.0 -> hosts.1", "hosts.1 -> hosts.0"].map(|link| format!("{run}{link}"));
-    assert_eq!(names, [of(""), of("run 2: ")].concat());
+    let of = |run: &str| ["hosts.0 -> hosts.1", "hosts.1 -> hosts.0"].map(|link| format!("{link}{run}"));
+    assert_eq!(names, [of(""), of(", run 2")].concat());
     assert_eq!(found.links[2].1, "on another card; 2 hosts with qnix, topology pair, seed 1");
     assert_eq!(found.statistics.len(), 4);
     run_ping_pong("spin-discrete", &Capture::to(&file.0)).unwrap();
@@ -213,8 +213,11 @@ fn connections_of_each_run_have_ports_of_their_own() {
     assert!(runs.iter().all(|end| *end == runs[0]), "a capture changes no run");
     let found = file.read();
     let of_run = |run: usize| {
-        let prefix = if run > 0 { format!("run {}: ", run + 1) } else { "hosts".to_owned() };
-        let packets = found.packets.iter().filter(|packet| packet.link.starts_with(&prefix));
+        let is_of = |link: &str| match link.split_once(", run ") {
+            None => run == 0,
+            Some((_, number)) => number == (run + 1).to_string(),
+        };
+        let packets = found.packets.iter().filter(|packet| is_of(&packet.link));
         let ports: std::collections::BTreeSet<u16> =
             packets.filter_map(|packet| ports(&packet.bytes)).map(|(a, b)| a.max(b)).collect();
         ports

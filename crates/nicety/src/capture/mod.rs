@@ -209,7 +209,7 @@ fn frame_of(
 /// The names of a run's links, each different: several may be between the same two nodes. From the second run on they say its number.
 fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
     let mut known = BTreeMap::new();
-    let of_run = if run > 1 { format!("run {run}: ") } else { String::new() };
+    let of_run = if run > 1 { format!(", run {run}") } else { String::new() };
     let name = |link: &CapturedLink| {
         let end = |place: Place| match link.port {
             Some(port) if port.card == place => format!("{place} port {}", port.number),
@@ -220,7 +220,7 @@ fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
             false => format!("{} -> {}", end(link.from), end(link.to)),
         };
         let times = known.entry(name.clone()).and_modify(|times| *times += 1).or_insert(1);
-        if *times == 1 { format!("{of_run}{name}") } else { format!("{of_run}{name} ({times})") }
+        if *times == 1 { format!("{name}{of_run}") } else { format!("{name} ({times}){of_run}") }
     };
     links.iter().map(name).collect()
 }
