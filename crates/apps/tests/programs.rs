@@ -180,7 +180,11 @@ fn frames_that_the_port_drops_are_not_waited_for() {
     assert_eq!((run.counted, run.dropped), (Counted { ipv4: 2, ipv6: 0, other: 2 }, 6));
     // They took the wire.
     assert_eq!(run.wire.ps(), bytes * 800);
-    let mut left = kinds[..2].iter().map(|&(kind, _)| Frame { kind, ..Frame::default() }).collect::<Vec<_>>().into_iter();
+    let mut left = kinds[..2]
+        .iter()
+        .map(|&(kind, _)| Frame { kind, ..Frame::default() })
+        .collect::<Vec<_>>()
+        .into_iter();
     let none = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
     assert_eq!((none.counted, none.dropped), (Counted::default(), 2));
 }

@@ -197,7 +197,8 @@ impl Switch {
     ) -> Vec<(NodeId, Rc<Tap>)> {
         let mut outputs = self.inside.outputs();
         let kept = outputs.iter_mut().filter(|output| keeps(output.line.to()));
-        let tap = |output: &mut Output| Some((output.line.to(), output.line.capture(left, self.node(), hosts)?));
+        let tap =
+            |output: &mut Output| Some((output.line.to(), output.line.capture(left, self.node(), hosts)?));
         kept.filter_map(tap).collect()
     }
 

@@ -346,10 +346,10 @@ fn each_port_of_a_card_is_a_link_with_its_own_pauses() {
 fn what_a_card_drops_is_told_apart_by_port() {
     let links = two_ports(FlowControl::None(Buffering::default()));
     let dropped: Vec<_> = links.iter().filter(|link| link.dropped).collect();
-    assert_eq!(dropped.iter().map(|link| (link.from, link.port)).collect::<Vec<_>>(), [
-        (Place::Host(1), port(0)),
-        (Place::Host(1), port(1))
-    ]);
+    assert_eq!(
+        dropped.iter().map(|link| (link.from, link.port)).collect::<Vec<_>>(),
+        [(Place::Host(1), port(0)), (Place::Host(1), port(1))]
+    );
     for (link, source) in dropped.into_iter().zip([0, 2]) {
         assert!(link.len() > 5);
         assert!((0..link.len()).all(|number| link.packet(number).label.message.source == NodeId(source)));

@@ -17,9 +17,9 @@ const HEADER: usize = 14;
 /// How much earlier than one before it a packet may have been recorded, in picoseconds: where several queues or interfaces are
 /// captured, packets are a little out of order.
 const DISORDER: i128 = 1_000_000_000;
-/// Picoseconds before the end of simulated time, 2^64 of them, by which the last frame is due: what a run takes before and behind
-/// its frames.
-const MARGIN: u64 = 1_000_000_000_000;
+/// Picoseconds before the end of simulated time, 2^64 of them, by which the last frame is due: ten hours for what a run takes before
+/// and behind its frames, and for sums that are made of their times.
+const MARGIN: u64 = u64::MAX >> 9;
 
 /// When a frame is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Times {
         self.packets += 1;
         self.all += 1;
         let gap = self.latest / (self.all.max(2) - 1);
-        Ok(Due::At { at: self.latest, lasts: self.latest.saturating_add(gap) })
+        Ok(Due::At { at: self.latest, lasts: self.latest.saturating_add(gap).min(latest) })
     }
 
     /// The capture begins again, a mean gap behind its last packet.
@@ -227,11 +227,13 @@ impl Stream {
                 self.form.take(frame);
                 None
             }
-            Frames::Captured(captured) => match (captured.next(frame, self.form, (self.largest, self.latest))?, self.left) {
-                (Some(due), _) => due,
-                (None, None) => return Ok(None),
-                (None, Some(left)) => return Err(captured.too_few(left)),
-            },
+            Frames::Captured(captured) => {
+                match (captured.next(frame, self.form, (self.largest, self.latest))?, self.left) {
+                    (Some(due), _) => due,
+                    (None, None) => return Ok(None),
+                    (None, Some(left)) => return Err(captured.too_few(left)),
+                }
+            }
         };
         self.left = self.left.map(|left| left - 1);
         self.frames_before += 1;
@@ -245,7 +247,7 @@ impl Stream {
                         self.frames_before
                     ))
                 })?;
-                Due::At { at, lasts: clock.lasts() }
+                Due::At { at, lasts: clock.lasts().min(self.latest) }
             }
             (None, Some(due)) => due,
             (None, None) => Due::Wire,
@@ -475,19 +477,27 @@ mod tests {
             File::new(name, &pcap(1, &times.iter().map(|s| at(*s)).collect::<Vec<_>>()))
         };
         let file = of("end", &[5, 5 + end_s]);
-        assert_eq!(all(&file.traffic("")).unwrap().len(), 2);
+        let [_, (Due::At { at, lasts }, _)] = &all(&file.traffic("")).unwrap()[..] else {
+            panic!("two frames")
+        };
+        assert_eq!((*at, *lasts), (end_s * 1_000_000_000_000, u64::MAX - MARGIN));
         for (name, times, rest, words) in [
-            ("beyond", [5, 6 + end_s], "", "packet 2 is due 18446744 s behind the first one, and simulated time"),
+            (
+                "beyond",
+                [5, 6 + end_s],
+                "",
+                "packet 2 is due 18410716 s behind the first one, and simulated time",
+            ),
             ("far", [0, 4_294_967_295], "", "packet 2 is due 4294967295 s behind the first one"),
-            ("again", [5, 5 + end_s / 2], "loop packets=4", "packet 2 is due 27670113 s behind"),
-            ("start", [5, 5 + end_s], "start=2000000ms", "packet 2 is due 18446743 s behind"),
+            ("again", [5, 5 + end_s / 2], "loop packets=4", "packet 2 is due 27616071 s behind"),
+            ("start", [5, 5 + end_s], "start=2000000ms", "packet 2 is due 18410715 s behind"),
         ] {
             let error = all(&of(name, &times).traffic(rest)).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
         // Made frames likewise: 12 000 s each.
         let slow = Traffic::parse("udp size=1500 rate=1bps packets=2k").unwrap();
-        assert!(all(&slow).unwrap_err().contains("frame 1539 is due more than 2^64 ps"));
+        assert!(all(&slow).unwrap_err().contains("frame 1536 is due more than 2^64 ps"));
         assert_eq!(all(&of("wire", &[0, 4_294_967_295]).traffic("rate=wire")).unwrap().len(), 2);
     }
 

@@ -101,13 +101,7 @@ impl<T: Send + 'static> Addresses<T> {
         let (empty, emptied) = channel();
         let reader = thread::spawn(move || {
             let (mut contents, mut distinct) = (Contents::default(), Distinct::default());
-            let damage = sort(
-                &mut capture,
-                block,
-                (&fill, &emptied),
-                &take,
-                (&mut contents, &mut distinct),
-            );
+            let damage = sort(&mut capture, block, (&fill, &emptied), &take, (&mut contents, &mut distinct));
             contents.format = capture.format();
             contents.bytes = capture.position();
             contents.packets = capture.packets();

@@ -365,7 +365,8 @@ fn check(request: &Request, contents: &Contents, damage: Option<&Damage>) -> Res
     if let Some(damage) = damage {
         return Err(Error::Input(format!("{file}: {damage}; nothing before it has an IP source address")));
     }
-    let Contents { packets, other_packets, cut_packets, unknown_link_packets, damaged_packets, .. } = contents;
+    let Contents { packets, other_packets, cut_packets, unknown_link_packets, damaged_packets, .. } =
+        contents;
     let why = match packets {
         0 => "the capture has no packets".into(),
         _ => format!(

@@ -341,7 +341,9 @@ impl Dropped {
     /// A packet is dropped.
     fn note(&mut self, packet: &Packet, lost: LostPacket) {
         let label = &packet.label;
-        let is_of = |of: Option<NodeId>| of.is_none_or(|node| [label.message.source, label.destination].contains(&node));
+        let is_of = |of: Option<NodeId>| {
+            of.is_none_or(|node| [label.message.source, label.destination].contains(&node))
+        };
         if let Some((_, tap)) = self.taps.iter().find(|(of, _)| is_of(*of)) {
             tap.keep_dropped(packet, lost);
         }

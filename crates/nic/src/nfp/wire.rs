@@ -117,7 +117,8 @@ mod tests {
         assert_eq!(FRAME.ether_type(), Some(0x88b5));
         assert_eq!(Frame { last: 0x5ff, ..FRAME }.ether_type(), None);
         assert_eq!(Frame { last: 0x600, ..FRAME }.ether_type(), Some(0x600));
-        let lengths = [(0x88b5, Some(46)), (0, None), (1, Some(1)), (46, Some(46)), (47, None), (0x5ff, None)];
+        let lengths =
+            [(0x88b5, Some(46)), (0, None), (1, Some(1)), (46, Some(46)), (47, None), (0x5ff, None)];
         for (last, unpadded) in lengths {
             assert_eq!(Frame { last, ..FRAME }.unpadded(46), unpadded, "{last}");
         }

@@ -190,8 +190,10 @@ mod tests {
     fn frame(six: bool, tags: usize, (from, to): ((u8, u16), (u8, u16)), payload: &[u8]) -> (Vec<u8>, usize) {
         let mut frame = vec![2; 12];
         (0..tags).for_each(|_| frame.extend([0x81, 0, 0, 5]));
-        let addresses: Vec<u8> =
-            [from.0, to.0].iter().flat_map(|last| [&vec![0; if six { 15 } else { 3 }][..], &[*last]].concat()).collect();
+        let addresses: Vec<u8> = [from.0, to.0]
+            .iter()
+            .flat_map(|last| [&vec![0; if six { 15 } else { 3 }][..], &[*last]].concat())
+            .collect();
         if six {
             frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 20, TCP, 64]);
         } else {
@@ -202,7 +204,8 @@ mod tests {
         frame.extend([from.1.to_be_bytes(), to.1.to_be_bytes()].concat());
         frame.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 9, 9, 0, 0, 0, 0]);
         frame.extend(payload);
-        let right = !folded(sum(&addresses) + u64::from(TCP) + (frame.len() - tcp) as u64 + sum(&frame[tcp..]));
+        let right =
+            !folded(sum(&addresses) + u64::from(TCP) + (frame.len() - tcp) as u64 + sum(&frame[tcp..]));
         frame[tcp + 16..tcp + 18].copy_from_slice(&right.to_be_bytes());
         (frame, tcp)
     }

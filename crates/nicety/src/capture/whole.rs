@@ -40,7 +40,10 @@ impl Whole {
     }
 
     /// Appends what `write` writes, as a whole or not at all.
-    pub(super) fn append(&mut self, write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn append(
+        &mut self,
+        write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut counted = Counted { file: &mut self.file, bytes: self.bytes };
         let done = write(&mut counted).and_then(|()| counted.file.flush());
         let bytes = counted.bytes;

@@ -101,12 +101,16 @@ impl Section {
         let big = self.big;
         let (kind, length) = (u32_of(head, big), u32_of(&head[4..], big) as usize);
         if length < 12 || !length.is_multiple_of(4) || length > LONGEST {
-            return Err(format!("a block of {length} bytes, where multiples of 4 from 12 to {LONGEST} can be"));
+            return Err(format!(
+                "a block of {length} bytes, where multiples of 4 from 12 to {LONGEST} can be"
+            ));
         }
         need(input, length, "a block")?;
         let behind = u32_of(&input.peek(length)[length - 4..], big) as usize;
         if behind != length {
-            return Err(format!("a block that begins with {length} bytes as its length, and ends with {behind}"));
+            return Err(format!(
+                "a block that begins with {length} bytes as its length, and ends with {behind}"
+            ));
         }
         let whole = input.take(length);
         let body = whole.start + 8..whole.end - 4;
@@ -131,7 +135,9 @@ impl Section {
         }
         match (u16_of(&bytes[4..], self.big), u16_of(&bytes[6..], self.big)) {
             (1, minor) if MINORS.contains(&minor) => Ok(()),
-            (major, minor) => Err(format!("a section of version {major}.{minor}, where 1.0 and 1.2 are read")),
+            (major, minor) => {
+                Err(format!("a section of version {major}.{minor}, where 1.0 and 1.2 are read"))
+            }
         }
     }
 
@@ -159,7 +165,8 @@ impl Section {
                 }
                 (IF_TSOFFSET, value) => {
                     let value = sized("if_tsoffset of an interface", value)?;
-                    interface.offset = if big { i64::from_be_bytes(value) } else { i64::from_le_bytes(value) };
+                    interface.offset =
+                        if big { i64::from_be_bytes(value) } else { i64::from_le_bytes(value) };
                 }
                 _ => {}
             }
@@ -173,7 +180,10 @@ impl Section {
         let head = self.head(kind, bytes)?;
         let Head { interface, captured, length, ticks, from } = head;
         let Some(&Interface { link, tick, offset, fcs, .. }) = self.interfaces.get(interface) else {
-            return Err(format!("a packet of interface {interface}, and there are {}", self.interfaces.len()));
+            return Err(format!(
+                "a packet of interface {interface}, and there are {}",
+                self.interfaces.len()
+            ));
         };
         if captured > bytes.len() - from {
             return Err(format!(

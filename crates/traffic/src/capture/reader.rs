@@ -135,7 +135,9 @@ impl Format {
             SECTION => return Ok(Format::Pcapng(Section::none())),
             _ => {
                 let what = pcap::other_format(input.peek(4)).unwrap_or("no capture");
-                return Err(format!("this is {what}; pcap and pcapng are read, also compressed by gzip or zstd"));
+                return Err(format!(
+                    "this is {what}; pcap and pcapng are read, also compressed by gzip or zstd"
+                ));
             }
         };
         match input.look(pcap::HEADER) {

@@ -157,9 +157,15 @@ fn damage_names_its_packet_and_keeps_the_packets_before() {
         (&b""[..], "the file is empty"),
         (&b"ab"[..], "too short for a capture"),
         (&b"abcdefgh"[..], "this is no capture; pcap and pcapng are read"),
-        (&b"BZh91AY"[..], "this is compressed by bzip2; pcap and pcapng are read, also compressed by gzip or zstd"),
+        (
+            &b"BZh91AY"[..],
+            "this is compressed by bzip2; pcap and pcapng are read, also compressed by gzip or zstd",
+        ),
         (&b"snoop\0\0\0"[..], "this is a capture of snoop; "),
-        (&[0x34, 0xcd, 0xb2, 0xa1, 2, 0, 4, 0][..], "this is a modified pcap with longer records (Kuznetzov's); "),
+        (
+            &[0x34, 0xcd, 0xb2, 0xa1, 2, 0, 4, 0][..],
+            "this is a modified pcap with longer records (Kuznetzov's); ",
+        ),
         (&whole[..20], "the file ends within its head"),
     ] {
         assert!(all(bytes).unwrap_err().to_string().contains(text));
@@ -389,7 +395,8 @@ fn frame_check_sequences_of_pcap_are_taken_off() {
 fn frame_check_sequences_of_pcapng_are_taken_off() {
     for big in [false, true] {
         // By the draft in bits; 4, its example, is bytes.
-        for (said, fcs) in [(Some(32), 4), (Some(4), 4), (Some(16), 2), (Some(2), 2), (Some(0), 0), (None, 0)] {
+        for (said, fcs) in [(Some(32), 4), (Some(4), 4), (Some(16), 2), (Some(2), 2), (Some(0), 0), (None, 0)]
+        {
             let options: Vec<_> = said.iter().map(|said| an_option(FCSLEN, &[*said], big)).collect();
             for kind in [2, 6] {
                 for captured in [60 + fcs, 60, 40] {
@@ -400,7 +407,8 @@ fn frame_check_sequences_of_pcapng_are_taken_off() {
                     assert_eq!(packets(&file), Ok(vec![expected]), "{said:?} {captured}");
                 }
             }
-            let simple = a_block(3, &[&word(60 + fcs as u32, big)[..], &with_fcs(fcs, 60 + fcs)].concat(), big);
+            let simple =
+                a_block(3, &[&word(60 + fcs as u32, big)[..], &with_fcs(fcs, 60 + fcs)].concat(), big);
             let file = [section(big), interface_with(&options, big), simple].concat();
             assert_eq!(packets(&file), Ok(vec![(vec![0xab; 60], 60)]), "{said:?}");
         }
