@@ -396,8 +396,9 @@ def test_a_full_buffer_holds_packets_back(tmp_path: Path) -> None:
         return max(at_once), {read_words(memory[16 * number :], 1)[0] for number in range(12)}
 
     assert most()[0] == 8
-    assert most("hpu.packets.cluster_buffer=256B") == (2, {0x10004000, 0x10004080})
-    assert most("hpu.packets.cluster_buffer=128B") == (1, {0x10004000})
+    ring = "hpu.packets.cluster_rings=1"
+    assert most("hpu.packets.cluster_buffer=256B", ring) == (2, {0x10004000, 0x10004080})
+    assert most("hpu.packets.cluster_buffer=128B", ring) == (1, {0x10004000})
     assert most("hpu.packets.buffer=128B") == (1, {0x10004000})
 
 
@@ -411,6 +412,8 @@ def test_a_full_buffer_holds_packets_back(tmp_path: Path) -> None:
         ("hpu.packets.buffer=1000B", "1000 bytes do not divide into slots of 64 bytes"),
         ("hpu.packets.cluster_buffer=128KiB", "131072 bytes: the memory map of PsPIN has room for 65536 bytes"),
         ("hpu.packets.slot=48B", "do not divide into slots of 48 bytes"),
+        ("hpu.packets.cluster_rings=5", "65536 bytes do not divide into 5 rings of whole slots of 64 bytes"),
+        ("hpu.packets.cluster_buffer=4KiB", "a ring of 1024 bytes has no room for the longest packet, of 2048 bytes"),
     ],
 )
 def test_buffers_that_cannot_be_are_refused(nicety: Callable, value: str, text: str) -> None:

@@ -111,7 +111,7 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
         ("buffer_rings", spec.buffer_rings, spec.buffer),
         ("cluster_rings", spec.cluster_rings, spec.cluster_buffer),
     ] {
-        if rings > 0 && !bytes.is_multiple_of(rings * spec.slot) {
+        if rings > 0 && bytes.is_multiple_of(spec.slot) && !bytes.is_multiple_of(rings * spec.slot) {
             s.refuse(
                 key,
                 &format!(

@@ -68,13 +68,15 @@ impl Ticket {
     }
 }
 
+/// Items with which an output is done, and since which cycle.
+type Done = VecDeque<(u64, Rc<Ticket>)>;
+
 /// Outputs and what waits for them.
 struct State {
     tree: Tree<Rc<Ticket>>,
     /// Places taken of each output.
     busy: Box<[u32]>,
-    /// Items with which an output is done, and since which cycle.
-    done: Box<[VecDeque<(u64, Rc<Ticket>)>]>,
+    done: Box<[Done]>,
     /// The output whose response comes first next time.
     first: usize,
 }

@@ -75,16 +75,16 @@ impl<T> Tree<T> {
         let held: Vec<usize> = self.registers.iter().map(VecDeque::len).collect();
         let mut moved = false;
         if self.delay == 0 {
-            moved |= self.to_registers(cycle, &held, outputs);
+            moved |= self.fill_registers(cycle, &held, outputs);
         }
-        moved |= self.to_outputs(cycle, outputs);
+        moved |= self.pass_outputs(cycle, outputs);
         if self.delay > 0 {
-            moved |= self.to_registers(cycle, &held, outputs);
+            moved |= self.fill_registers(cycle, &held, outputs);
         }
         moved || self.cores.iter().flatten().any(|(came, _)| *came >= cycle)
     }
 
-    fn to_outputs(&mut self, cycle: u64, outputs: &mut impl Outputs<T>) -> bool {
+    fn pass_outputs(&mut self, cycle: u64, outputs: &mut impl Outputs<T>) -> bool {
         let clusters = self.registers.len();
         // A register shows its next item in the next cycle.
         let mut gave = vec![false; clusters];
@@ -108,7 +108,7 @@ impl<T> Tree<T> {
         gave.contains(&true)
     }
 
-    fn to_registers(&mut self, cycle: u64, held: &[usize], outputs: &mut impl Outputs<T>) -> bool {
+    fn fill_registers(&mut self, cycle: u64, held: &[usize], outputs: &mut impl Outputs<T>) -> bool {
         let mut moved = false;
         for (cluster, &held) in held.iter().enumerate() {
             if held >= self.depth {
