@@ -3,7 +3,7 @@
 //! A library in front of MPI (`client/offload*.c`) decides call by call, and counts in the page that its process shares with the
 //! simulation.
 
-use crate::requests::Request;
+use crate::requests::{Launcher, Request};
 use nicety::cards::{self, Card};
 use nicety::spin::SpinSpec;
 use nicety::{Environment, Error};
@@ -149,7 +149,7 @@ fn limits(
     let mut config = nicety::ClusterConfig { nodes: hosts, topology, noise: None, ..config };
     config.faults = nicety::Faults::default();
     config.breakdown = false;
-    crate::trial::limits(config, program, spec.packet_payload)
+    crate::trial::limits(config, program, spec.packet_payload, request.launcher == Launcher::Mpich)
 }
 
 /// What became of the calls of a collective operation, of all processes.

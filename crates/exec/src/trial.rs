@@ -1,8 +1,9 @@
 //! Up to which length cards reduce vectors quicker than MPI does by messages: both are tried on the cards of a run, before it.
 //!
 //! The card's way is that of `client/offload_card.c`, with the same handlers. MPI's is recursive doubling, or a reduce-scatter and an allgather
-//! (Rabenseifner), whichever is quicker, by the card's messages; what hosts calculate is free. Each is tried once for a length, all hosts at a
-//! time. Lengths double from the shortest on, up to the last at which the card is quicker.
+//! (Rabenseifner), by the card's messages; what hosts calculate is free. MPICH 5.0 takes the latter where each host of a power of two has an item
+//! at least, as its times show; of another MPI it is the quicker one. Each is tried once for a length, all hosts at a time. Lengths double from
+//! the shortest on, up to the last at which the card is quicker.
 
 use nicety::portals::{AckRequest, CtHandle, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest};
 use nicety::{Buffer, Cluster, ClusterConfig, Error, HandlerNames, Host, NodeId, Portals, Time};
@@ -29,6 +30,8 @@ pub(crate) type Limits = [[u64; TYPES]; OPERATORS];
 const SAME: [(usize, &[usize]); 4] = [(0, &[4, 5, 6]), (1, &[]), (2, &[3]), (7, &[8, 9])];
 /// Types that take as long as this one.
 const ALIKE: [(usize, &[usize]); 6] = [(0, &[1]), (2, &[3]), (4, &[5]), (6, &[7]), (8, &[]), (9, &[])];
+/// Bytes of an item of each type.
+const ITEM_BYTES: [u64; TYPES] = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8];
 /// From this type on there are no bitwise and logical operators.
 const FLOAT: usize = 8;
 
@@ -37,6 +40,7 @@ struct Trial {
     program: Vec<u8>,
     packet_bytes: u64,
     hosts: u32,
+    is_mpich: bool,
     /// The longest time of a host for each step of the trial.
     took: RefCell<BTreeMap<Step, u64>>,
     limits: RefCell<Limits>,
@@ -66,11 +70,22 @@ struct Own {
 ///
 /// # Errors
 /// The handlers cannot be loaded, or a run fails.
-pub(crate) fn limits(config: ClusterConfig, program: Vec<u8>, packet_bytes: u64) -> Result<Limits, Error> {
+pub(crate) fn limits(
+    config: ClusterConfig,
+    program: Vec<u8>,
+    packet_bytes: u64,
+    is_mpich: bool,
+) -> Result<Limits, Error> {
     let hosts = config.nodes;
     let mut cluster = Cluster::new(config)?;
-    let trial =
-        Rc::new(Trial { program, packet_bytes, hosts, took: RefCell::default(), limits: RefCell::default() });
+    let trial = Rc::new(Trial {
+        program,
+        packet_bytes,
+        hosts,
+        is_mpich,
+        took: RefCell::default(),
+        limits: RefCell::default(),
+    });
     for rank in 0..hosts {
         let trial = trial.clone();
         cluster.program(rank, move |host| async move { Own::new(host, trial)?.run().await });
@@ -177,7 +192,13 @@ impl Own {
             self.note(step, start);
             self.host.barrier().await;
             let took = self.trial.took.borrow();
-            if took[&step] > took[&Step::Doubling(bytes)].min(took[&Step::Scattering(bytes)]) {
+            let (doubling, scattering) = (took[&Step::Doubling(bytes)], took[&Step::Scattering(bytes)]);
+            let by_messages = match self.trial.is_mpich {
+                true if bytes / ITEM_BYTES[datatype] >= 1 << self.trial.hosts.ilog2() => scattering,
+                true => doubling,
+                false => doubling.min(scattering),
+            };
+            if took[&step] > by_messages {
                 break;
             }
             limit = bytes;

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Receives of the host that wait, and messages that no receive of the process has taken.
+/// Receives of the host that wait for each buffer for many messages, together with messages that no receive of the process has taken.
 const AT_ONCE: usize = 4;
 
 /// A receive of the process.
@@ -59,6 +59,11 @@ impl Untagged {
     pub(super) fn waiting(&self) -> (usize, Option<Receive>) {
         let waiting = self.waiting.borrow();
         (waiting.len(), waiting.front().map(|first| first.receive))
+    }
+
+    /// The most receives of the host.
+    fn most(&self) -> usize {
+        AT_ONCE * self.waiting.borrow().iter().filter(|own| own.is_for_many()).count().max(1)
     }
 
     /// Takes back a receive of this context.
@@ -110,7 +115,7 @@ impl Program {
     /// Has as many receives of the host as may wait.
     fn refill(self: &Rc<Self>) {
         let own = &self.untagged;
-        while own.count.get() + own.early.borrow().len() < AT_ONCE {
+        while own.count.get() + own.early.borrow().len() < own.most() {
             own.count.set(own.count.get() + 1);
             let program = self.clone();
             self.start(|host| async move { program.take_untagged(&host).await });
@@ -138,7 +143,7 @@ impl Program {
             let Some(stand_in) = memory.take() else { return Ok(()) };
             own.early.borrow_mut().push_back((came, stand_in));
             self.match_early()?;
-            if own.count.get() + own.early.borrow().len() > AT_ONCE {
+            if own.count.get() + own.early.borrow().len() > own.most() {
                 own.count.set(own.count.get() - 1);
                 return Ok(());
             }
