@@ -211,7 +211,17 @@ impl Running {
 
     fn start(self: &Rc<Running>, host: &Host, number: u32, path: Path) {
         let (own, op) = (self.clone(), self.rank().ops[number as usize]);
-        self.tasks.start(host, op.cpu.into(), path, move |host| own.execute(host, number, op));
+        // A program posts its receives before it sends: what the library does for them at this instant comes first.
+        let posts = match op.kind {
+            Kind::Send if self.is_posting.get() => 1 + self.to_post.borrow().len(),
+            _ => 0,
+        };
+        self.tasks.start(host, op.cpu.into(), path, move |host| async move {
+            for _ in 0..posts {
+                host.yield_now().await;
+            }
+            own.execute(host, number, op).await
+        });
     }
 
     /// Whether its CPU computes. A calculation that may begin takes the CPU.

@@ -210,6 +210,11 @@ impl Host {
         self.restart_path();
     }
 
+    /// Lets others that have something to do at this instant go first; takes no time.
+    pub async fn yield_now(&self) {
+        self.inner.sim.yield_now().await;
+    }
+
     /// Waits until every program of the cluster has called it, over the job launcher's own network. Several threads
     /// of one host each take part in a barrier of their own, one after another.
     pub async fn barrier(&self) {
