@@ -157,7 +157,8 @@ def test_a_use_case_on_damaged_bytes_says_what_damaged_them() -> None:
     for text in said:
         failed = len(re.findall("^spin-discrete, mode ", text, flags=re.MULTILINE))
         assert len(re.findall("note: of the packets, the network damaged [0-9]+", text)) == failed > 0, text
-    assert any("received a wrong byte" in text for text in said)
+    # The run comes to its end, and is not looked at any further.
+    assert any("packets were damaged, and nothing sends them again" in text for text in said)
     assert any("a program cannot go on with what it received (ValueError: " in text for text in said)
     assert any("deadlock" in text for text in said)
 

@@ -152,7 +152,7 @@ pub struct Row {
     /// The stages of the latency, which add up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
-    /// Iterations of whose time a part is in the stage 'not accounted for', if there are any: loss or reordering hides its stages.
+    /// Iterations with time that no stage accounts for, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted_iterations: Option<u64>,
     /// Each direction, if the pattern has several.

@@ -17,11 +17,20 @@ use std::sync::Arc;
 pub trait Account: Clone {
     /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
     fn advance(&mut self, stage: Stage, until: Time);
+
+    /// Whether another account may go on from this one: it loses no stages by that.
+    fn leads(&self, _other: &Self) -> bool {
+        true
+    }
 }
 
 impl Account for Path {
     fn advance(&mut self, stage: Stage, until: Time) {
         Path::advance(self, stage, until);
+    }
+
+    fn leads(&self, other: &Path) -> bool {
+        Path::leads(self, other)
     }
 }
 
@@ -128,6 +137,11 @@ impl Path {
     /// Whether it records no stages.
     pub fn is_clock(&self) -> bool {
         self.parts == Parts::Unknown
+    }
+
+    /// Whether `other` may go on from this path: a clock has no stages, which another would lose.
+    pub fn leads(&self, other: &Path) -> bool {
+        !self.is_clock() || other.is_clock()
     }
 
     /// When the path begins.

@@ -96,7 +96,7 @@ impl<P: Account> Occupancy<P> {
             match &self.last {
                 // The packet before of the same message is the one this waited for: its path is the critical
                 // one.
-                Some(last) if last.message == message && self.free > from => {
+                Some(last) if last.message == message && self.free > from && last.path.leads(path) => {
                     *path = last.path.clone();
                     path.advance(self.stage, self.free);
                 }
@@ -374,6 +374,13 @@ mod tests {
     #[test]
     fn waiting_after_the_resource_was_free_is_queueing() {
         let mut link = Occupancy::new(Stage::LINK, Stage::LINK_QUEUED);
+        // What a clock has held up keeps its own stages.
+        let mut held = Occupancy::new(Stage::LINK, Stage::LINK_QUEUED);
+        let (mut clock, mut known) = (Path::clock(Time::ZERO), Path::from(Time::ZERO));
+        held.claim(MESSAGE, Time::ZERO, Duration::from_ps(50), &mut clock);
+        held.claim(MESSAGE, Time::ZERO, Duration::from_ps(50), &mut known);
+        assert_eq!(known.total(Stage::LINK_QUEUED), Duration::from_ps(50));
+
         let mut first = Path::from(Time::ZERO);
         assert_eq!(link.claim(MESSAGE, Time::ZERO, ps(100), &mut first), Time::ZERO);
         link.hold(Time::from_ps(120));

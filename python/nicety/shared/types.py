@@ -1173,6 +1173,7 @@ class Row(TypedDict):
         messages_per_s: Messages a second, likewise.
         ports: The ports of the network over the whole run, if it has a flow control without credits.
         stages: The stages of the latency, which add up to it.
+        unaccounted_iterations: Iterations with time that no stage accounts for, if there are any.
         window: Messages in a window.
         window_ns: Duration of a window, the mean over the iterations.
     """
@@ -1195,6 +1196,7 @@ class Row(TypedDict):
     messages_per_s: NotRequired[float]
     ports: NotRequired[list[NetworkPortReport]]
     stages: NotRequired[list[Stage]]
+    unaccounted_iterations: NotRequired[int]
     window: NotRequired[int]
     window_ns: NotRequired[float]
 

@@ -287,7 +287,9 @@ impl Wires {
         let (wire, _) = self.ways(way);
         match &wire.last {
             // The TLP before of the same message is what this one waited for: its path is the critical one.
-            Some((last, before)) if Some(*last) == message && sent.before > path.at() => {
+            Some((last, before))
+                if Some(*last) == message && sent.before > path.at() && before.leads(path) =>
+            {
                 path.clone_from(before);
                 path.advance(stage, sent.before);
             }
