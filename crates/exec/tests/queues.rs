@@ -18,7 +18,7 @@ fn runs_with(nic: &str, words: &[&str], ranks: u32) -> Result<Report, Error> {
         r#"{{"program": {program:?}, "ranks": {ranks}, "nic": "{nic}", "launcher": "none",
             "folder": "{folder}", "to_stderr": true, "patience": 2000}}"#
     );
-    run(&Request::from_json(&text).unwrap(), &Environment::default(), None)
+    run(&Request::from_json(&text).unwrap(), &Environment::default(), None, &|_| {})
 }
 
 fn ends(nic: &str, what: &str) -> Report {
