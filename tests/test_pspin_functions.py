@@ -396,9 +396,11 @@ def test_a_full_buffer_holds_packets_back(tmp_path: Path) -> None:
         return max(at_once), {read_words(memory[16 * number :], 1)[0] for number in range(12)}
 
     assert most()[0] == 8
-    ring = "hpu.packets.cluster_rings=1"
-    assert most("hpu.packets.cluster_buffer=256B", ring) == (2, {0x10004000, 0x10004080})
-    assert most("hpu.packets.cluster_buffer=128B", ring) == (1, {0x10004000})
+    ring, home = "hpu.packets.cluster_rings=1", "hpu.packets.cluster_queue=0"
+    assert most("hpu.packets.cluster_buffer=256B", ring, home) == (2, {0x10004000, 0x10004080})
+    assert most("hpu.packets.cluster_buffer=128B", ring, home) == (1, {0x10004000})
+    # A cluster in which two packets wait for slots takes no further one; the others do.
+    assert most("hpu.packets.cluster_buffer=128B", ring) == (4, {0x10004000 + (4 << 20) * at for at in range(4)})
     assert most("hpu.packets.buffer=128B") == (1, {0x10004000})
 
 

@@ -155,6 +155,7 @@ def _section(options: Options, section: str, measured: Sequence[tuple[str, str, 
 
 
 def spread(values: Sequence[int]) -> list[str]:
+    """The least of them, their mean and the most, as a table has them."""
     return [str(min(values)), fixed(sum(values) / len(values), 1), str(max(values))]
 
 

@@ -1,4 +1,4 @@
-"""Saturated runs: an engine or a channel of the card `pspin` is kept busy, beside the bound that follows from PsPIN's RTL."""
+"""Saturated runs: an engine or a channel of the card `pspin` is kept busy, beside a bound that PsPIN's RTL sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nicety.studies.study import Measured, Options, Table
 _BEAT = 64
 """Bytes that the link brings in a cycle, the most."""
 _PACKETS = 449
-"""Packets of a run: 64 x 7 behind the first, whose feedbacks come in groups of the 7 commands that an engine has in flight."""
+"""Packets of a run: 64 x 7 behind the first, since an engine has 7 commands in flight."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,23 @@ class _Case:
     Attributes:
         define: the handler in `saturate.c`.
         size: bytes of a packet.
-        commands: commands in flight of the engine, and cycles for which each has its place; none where it is not the first limit.
+        commands: commands in flight of the engine, and cycles for which each has its place.
         beats: beats that each packet has of the channel that is the limit, for each beat of its own.
         changes: of the card.
+        ahead: packets of other cores whose beats may be over before the first feedback.
     """
 
     define: str
     size: int
-    commands: tuple[int, int] | None
+    commands: tuple[int, int]
     beats: int
     changes: tuple[str, ...] = ()
     ahead: int = 0
-    """Packets of other cores whose beats may be over before the first feedback."""
 
     def bound(self) -> float:
         """Gb/s at most: by places of the engine, or by beats of the channel."""
         beats = self.size // _BEAT * self.beats
-        cycles = max(self.commands[1] / self.commands[0], beats) if self.commands else beats
+        cycles = max(self.commands[1] / self.commands[0], beats)
         packets = _PACKETS - 1
         return 8 * self.size * packets / (cycles * (packets - self.ahead))
 
