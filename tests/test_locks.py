@@ -329,4 +329,5 @@ def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic
     assert " -" not in text.partition("Headroom: ")[2].partition(". ")[0]
     (few,) = nicety.check_line_rate(source, nics=nic, traffic=f"{udp} packets=5000 rate=1Mpps arrivals=poisson")["rows"]
     assert (few["verdict"], few["limiting_part"]) == ("yes", "contended word")
-    assert few["capacity_fraction"] * 1e6 == pytest.approx(full["packets_per_s"], rel=0.1)
+    # Cores of pspin are on one clock. Where all of them try, they do so in step: fewer changes succeed than below that.
+    assert 0.9 < few["capacity_fraction"] * 1e6 / full["packets_per_s"] < (1.6 if nic == "pspin" else 1.1)
