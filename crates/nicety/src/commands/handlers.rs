@@ -65,7 +65,7 @@ impl Program {
             HandlerSetup::HpuFree { memory } => portals.hpu_free(memory).map(nothing),
             HandlerSetup::HpuVariable { handlers, name } => {
                 let (memory, bytes) = portals.hpu_variable(handlers, &name)?;
-                Ok(Outcome::Word(memory.0 << 32 | bytes))
+                Ok(Outcome::Word((memory.0 << 32) | bytes))
             }
             HandlerSetup::Attach { handlers, state, shared, memory, application } => {
                 let loaded = self.0.loaded.handlers.borrow();

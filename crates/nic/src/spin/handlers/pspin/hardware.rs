@@ -166,7 +166,7 @@ impl Hardware {
 
     /// What `mhartid` says: the core in 5 bits, the cluster above.
     pub(in crate::spin) const fn hart(&self) -> u32 {
-        self.cluster << 5 | self.core % self.cores
+        (self.cluster << 5) | (self.core % self.cores)
     }
 
     /// The packet in L2, as its handler has left it.
