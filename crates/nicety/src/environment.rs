@@ -29,6 +29,8 @@ pub struct Environment<'e> {
     pub peers: Option<Peers>,
     /// Called before the first row and after each with the number of rows done and their total.
     pub progress: &'e dyn Fn(usize, usize),
+    /// Called with what is known already while a row takes longer.
+    pub news: &'e dyn Fn(&str),
 }
 
 /// No programs.
@@ -44,6 +46,7 @@ impl Default for Environment<'_> {
             capture: None,
             peers: None,
             progress: &|_, _| (),
+            news: &|_| (),
         }
     }
 }

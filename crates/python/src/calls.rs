@@ -216,6 +216,23 @@ pub fn measure<R: Serialize + Send + 'static>(
     record: bool,
     benchmark: Box<Benchmark<R>>,
 ) -> PyResult<(String, Option<Recording>)> {
+    measure_with_news(py, elfs, (progress, None), record, benchmark)
+}
+
+/// What a benchmark tells on its way.
+enum Told {
+    Progress(usize, usize),
+    News(String),
+}
+
+/// As [`measure`]; also calls `news(text)` with what is known before a row is done.
+fn measure_with_news<R: Serialize + Send + 'static>(
+    py: Python<'_>,
+    elfs: Compiled,
+    (progress, news): (Option<Py<PyAny>>, Option<Py<PyAny>>),
+    record: bool,
+    benchmark: Box<Benchmark<R>>,
+) -> PyResult<(String, Option<Recording>)> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
     // Python's lock is released during the wait, so this must be shareable.
@@ -232,7 +249,10 @@ pub fn measure<R: Serialize + Send + 'static>(
             peers,
             // After an interrupt there is no receiver.
             progress: &|done, total| {
-                let _ = tell.send((done, total));
+                let _ = tell.send(Told::Progress(done, total));
+            },
+            news: &|text| {
+                let _ = tell.send(Told::News(text.to_owned()));
             },
         };
         let recording = RefCell::new(None);
@@ -243,8 +263,14 @@ pub fn measure<R: Serialize + Send + 'static>(
     let mut raised = None;
     loop {
         match py.detach(|| told.lock().expect("only this thread uses it").recv_timeout(LOOK_EVERY)) {
-            Ok((done, total)) => {
-                let called = progress.as_ref().map_or(Ok(()), |p| p.call1(py, (done, total)).map(drop));
+            Ok(told) => {
+                let call = |called: &Option<Py<PyAny>>, act: &dyn Fn(&Py<PyAny>) -> PyResult<Py<PyAny>>| {
+                    called.as_ref().map_or(Ok(()), |called| act(called).map(drop))
+                };
+                let called = match told {
+                    Told::Progress(done, total) => call(&progress, &|p| p.call1(py, (done, total))),
+                    Told::News(text) => call(&news, &|n| n.call1(py, (text.as_str(),))),
+                };
                 raised = raised.or(called.err());
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -303,19 +329,20 @@ pub fn line_rate_plan(request: &str) -> PyResult<String> {
     Ok(text(&plan))
 }
 
-/// Runs a line-rate check, as `bench`.
+/// Runs a line-rate check, as `bench`; also calls `news(text)` with what is known before a row is done.
 #[pyfunction]
-#[pyo3(signature = (request, elfs, progress, record=false))]
+#[pyo3(signature = (request, elfs, progress, record=false, news=None))]
 pub fn line_rate_run(
     py: Python<'_>,
     request: &str,
     elfs: BTreeMap<String, Vec<u8>>,
     progress: Option<Py<PyAny>>,
     record: bool,
+    news: Option<Py<PyAny>>,
 ) -> PyResult<(String, Option<Recording>)> {
     let request = guarded(|| line_rate::Request::from_json(request))?;
     let run = move |environment: &Environment<'_>, recorded: Option<&dyn Fn(_)>| {
         line_rate::run(&request, environment, recorded)
     };
-    measure(py, elfs, progress, record, Box::new(run))
+    measure_with_news(py, elfs, (progress, news), record, Box::new(run))
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -63,6 +64,7 @@ def check_line_rate(
     trace: Place | None = None,
     trace_scale: Scale = "ns",
     progress: Progress | None = None,
+    news: Callable[[str], None] | None = None,
     **given: Unpack[LineRateOptions],
 ) -> LineRateReport:
     """Send packets to handlers at the rate of the wire, and see whether they keep up.
@@ -79,6 +81,8 @@ def check_line_rate(
         trace: a file for a timeline of the first row's run, to be opened with https://ui.perfetto.dev.
         trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
         progress: called with the number of rows that are done and that there will be.
+        news: called with what is known of a row before it is done: whether the card keeps up, and how far the search
+            is for the rate that it sustains.
         given: as `LineRateOptions` says.
 
     Raises:
@@ -107,7 +111,7 @@ def check_line_rate(
     shown = measured(
         request_text(LineRateOptions, given, names=called),
         _native.line_rate_plan,
-        _native.line_rate_run,
+        partial(_native.line_rate_run, news=news),
         build,
         line_rate_html,
         trace=trace,

@@ -51,8 +51,8 @@ def _headroom(row: LineRateRow) -> str:
     elif most:
         load = f"{_called(most[0])}, at {fixed(100 * most[0]['load'], 1)}%"
     limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
-    sustains = f"{_times(row['capacity_fraction'])} the {offered([row])}'s rate{_by_run(row)}"
-    text = f"{row['verdict']}: {limits} {load}; the card sustains {sustains}."
+    sustains = f"{_times(row['capacity_fraction'])} the {offered([row])}'s rate{_by_runs(row)}"
+    text = f"{row['verdict']}: {_unmodelled(row)}{limits} {load}; the card sustains {sustains}."
     text += "".join(f" {words}" for words in _tried(row))
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if 0 < part["load"] <= 1]
     more = [f"{_called(part)} {fixed(100 * part['load'], 1)}%" for part in others if part["load"] > 1]
@@ -62,6 +62,27 @@ def _headroom(row: LineRateRow) -> str:
     if busy:
         text += f" Headroom: {', '.join(busy)}."
     return f"{text} Nothing to do: {', '.join(idle)}." if idle else text
+
+
+def _unmodelled(row: LineRateRow) -> str:
+    """In words, why a row is not judged, and the keys that model it."""
+    found = row["unmodelled"]
+    if found is None or row["verdict"] == "no":
+        return ""
+    used = []
+    if found["word"]:
+        others = found["atomic_words"] - 1
+        more = f", and {others} other words," if others else ""
+        used.append(
+            f"use {found['word']}{more} by atomic operations, {fixed(found['word_accesses'], 1)} times a packet"
+        )
+    if found["stored_words"]:
+        used.append(f"store {found['stored_words']} words that they share")
+    where = " and ".join("ideal memory" if level == "ideal" else level for level in found["levels"])
+    return (
+        f"contention is not modelled on this card: handlers {' and '.join(used)}, in {where}, where no access waits "
+        f"for another. Keys that model it (--set): {', '.join(found['keys'])}. Without it "
+    )
 
 
 # Below this part of a rate not all of it comes through: runs have ends.
@@ -79,21 +100,21 @@ def _times(rate: float) -> str:
     return f"{fixed(rate, digits)} x"
 
 
-def _by_run(row: LineRateRow) -> str:
+def _by_runs(row: LineRateRow) -> str:
+    """The rates of runs that the sustained rate lies between."""
+    most, least = row["sustained_fraction"], row["not_sustained_fraction"]
+    above = [run for run in row["tried"] if run["rate_fraction"] == least]
     burst = row["burst"]
-    if burst is not None and burst["stopped"] is not None:
-        return ""
-    if burst is not None and burst["later_fraction"] == row["capacity_fraction"]:
-        return f", after a burst of {burst['at_once']} packets"
-    ran = [run for run in row["tried"] if run["stopped"] is None]
-    if not ran:
-        return ""
-    wire = ", on a wire that is faster" if ran[-1]["beyond_wire"] else ""
-    return f", by a run at {fixed(ran[-1]['rate_fraction'], 2)} x{wire}"
+    at_once = above[0]["at_once"] if above else burst["at_once"] if burst and least == 1 else 0
+    behind = f", behind a burst of {at_once} packets" if at_once else ""
+    wire = ", on a faster wire" if any(run["beyond_wire"] for run in above) else ""
+    runs = [f"{_times(most)} sustained"] if most else []
+    runs += [f"{_times(least)} not{behind}{wire}"] if least else []
+    return f" (runs: {'; '.join(runs)})" if row["tried"] and runs else ""
 
 
 def _tried(row: LineRateRow) -> Iterator[str]:
-    """In words, what came of runs at a higher rate, where it is not what loads say."""
+    """In words, where a run was stopped, or a burst puts the card behind."""
     stopped = [run for run in row["tried"] if run["stopped"] is not None]
     for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
         yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
@@ -103,7 +124,7 @@ def _tried(row: LineRateRow) -> Iterator[str]:
             f"It kept up here, but after a burst, {burst['at_once']} packets as fast as the wire brings them, a run "
             f"was stopped: {burst['stopped'].rstrip('.')}."
         )
-    if (row["tried"] or burst) and row["capacity_fraction"] < _ALL:
+    if (row["tried"] or burst) and row["verdict"] != "no" and row["capacity_fraction"] < _ALL:
         yield (
             "It kept up here, but once packets wait it gets no more through than that, and does not recover: a burst, "
             "or a longer run, is enough."
@@ -185,7 +206,7 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
             row["packet_bytes"]: 100 / row["capacity_fraction"] for row in rows if row["nic"] == nic and row["tried"]
         }
         if tried:
-            label = f"{nic}: as tried" if len(nics) > 1 else "as tried at higher rates"
+            label = f"{nic}: as tried" if len(nics) > 1 else "as tried at other rates"
             curves.append(Curve(label, tried, colour=len(parts), style=style + 1, marker=len(parts)))
     value_axis(axes, [*(value for curve in curves for value in curve.points.values()), 100.0], "Load (%)")
     for level, dashes in ((100 * BARELY, ":"), (100.0, "-")):

@@ -1,4 +1,4 @@
-"""Progress on stderr, on a terminal and after a second."""
+"""Progress on stderr: a bar on a terminal, after a second; lines of what is known already, after half of one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ if TYPE_CHECKING:
     import rich.progress
 
 _AFTER_S = 1.0
+_NEWS_AFTER_S = 0.5
 
 
 class Bar:
     """The work done, of how much; shown once it has taken a while."""
 
-    def __init__(self, description: str) -> None:
+    def __init__(self, description: str, *, terminal: bool = True) -> None:
+        self._terminal = terminal
         self._description = description
         self._done = 0
         self._total: int | None = None
         self._lock = threading.Lock()
         self._ended = False
         self._shown: rich.progress.Progress | None = None
+        # What was told and is not on stderr yet; none once it has taken a while.
+        self._news: list[str] | None = []
+        self._timer: threading.Timer | None = None
 
     @property
     def share(self) -> float:
@@ -38,6 +43,34 @@ class Bar:
             self._done, self._total = done, total
             self._description = description or self._description
             self._update()
+
+    def tell(self, news: str) -> None:
+        """So much is known already: shown if the rest takes a while."""
+        with self._lock:
+            self._description = news
+            self._update()
+            if self._news is None:
+                self._say(news)
+                return
+            self._news.append(news)
+            if self._timer is None:
+                self._timer = threading.Timer(_NEWS_AFTER_S, self._say_all)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _say_all(self) -> None:
+        if self._terminal:
+            self.show()
+        with self._lock:
+            news, self._news = self._news or [], None
+            for text in news:
+                self._say(text)
+
+    def _say(self, news: str) -> None:
+        if not self._terminal and not self._ended:
+            from nicety.cli.output import note
+
+            note(news)
 
     def _update(self) -> None:
         if self._shown is not None:
@@ -52,7 +85,7 @@ class Bar:
         text = TextColumn("{task.description}", markup=False)
         columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with self._lock:
-            if self._ended:
+            if self._ended or self._shown is not None:
                 return
             # Output of a program goes where it always does.
             self._shown = Progress(
@@ -70,16 +103,22 @@ class Bar:
         """Take it away."""
         with self._lock:
             self._ended = True
+            if self._timer is not None:
+                self._timer.cancel()
             if self._shown is not None:
                 self._shown.stop()
 
 
 @contextlib.contextmanager
 def progress(description: str) -> Iterator[Bar]:
-    """A bar on stderr that comes after a second and is gone at the end; nothing where stderr is no terminal."""
-    bar = Bar(description)
-    if not sys.stderr.isatty():
-        yield bar
+    """A bar on stderr that comes after a second and is gone at the end; news alone where that is no terminal."""
+    terminal = sys.stderr.isatty()
+    bar = Bar(description, terminal=terminal)
+    if not terminal:
+        try:
+            yield bar
+        finally:
+            bar.end()
         return
     timer = threading.Timer(_AFTER_S, bar.show)
     timer.daemon = True

@@ -664,17 +664,21 @@ class LineRateRow(TypedDict):
         hpus_needed: Handler processors that are busy at line rate; none if no number suffices, because another resource
             is overloaded.
         hpus: Handler processors that the card has.
-        sustains_line_rate: Whether the card sustains the line rate for ever.
-        verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
+        sustains_line_rate: Whether the card sustains the line rate for ever, as far as it is modelled.
+        verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; `no`; or `not judged` where it would
+            be one of the first two, and handlers share words in memory whose contention is not modelled on this card
+            (`unmodelled`).
         limiting_part: The part of the card that limits: what `limited_by` has, or else what limits in the last run that
             was `tried`, or the part with the highest load.
-        capacity_fraction: The rate that the card sustains with this part, over the line rate: above 1 it could do more.
-            By its load; where no load says it, as with `waiting`, the rate that was seen. Where the card does not keep
-            up, that is the most, as far as no end of the run is in it. Where it keeps up with traffic below the wire's
-            rate, it is what the runs that were `tried` show, and that of the `burst`.
-        tried: Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it, and
-            beyond that where handlers wait for locks, words or lines; none otherwise where the traffic has the wire's
-            rate, or where the card does not keep up.
+        capacity_fraction: The rate that the card sustains, over the line rate: above 1 it could do more. It is found by
+            the runs that were `tried`, between `sustained_fraction` and `not_sustained_fraction`; where the load of a
+            part gives the same within a hundredth, it is that.
+        tried: Runs with the same traffic at other rates, in their order: the search for the rate that the card
+            sustains. None where a burst stops handlers, and where the card's own wire limits at the line rate.
+        sustained_fraction: The highest rate of these runs that the card sustained, over the line rate; 1 where no
+            higher one did, and it keeps up. None without a search, and where it sustained none.
+        not_sustained_fraction: The lowest rate above that it did not sustain; none where it sustained all that was
+            looked for.
         burst: A run at the traffic's rate that a burst comes before, where handlers wait for locks, words or lines, or
             where a run that was tried was stopped.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
@@ -700,6 +704,7 @@ class LineRateRow(TypedDict):
         locks: Words of memory that handlers have waited for, by their loads; the first few.
         retries: The word that is no lock and to which handlers came back most often, if they came back to any.
         memory: The memory of handlers: what of it is shared, and who waits there.
+        unmodelled: Words that handlers share in memory whose contention is not modelled.
         refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
             measured are in it.
         sensitivity: The assumed values of the card's spec to which the verdict is most sensitive, if it was asked for.
@@ -725,10 +730,12 @@ class LineRateRow(TypedDict):
     hpus_needed: int | None
     hpus: int
     sustains_line_rate: bool
-    verdict: Literal["yes", "barely", "no"]
+    verdict: Literal["yes", "barely", "not judged", "no"]
     limiting_part: str
     capacity_fraction: float
     tried: list[TriedRate]
+    sustained_fraction: float | None
+    not_sustained_fraction: float | None
     burst: Burst | None
     parts: list[CardPart]
     limited_by: str | None
@@ -745,6 +752,7 @@ class LineRateRow(TypedDict):
     locks: list[Lock]
     retries: Retries | None
     memory: HandlerMemory
+    unmodelled: Unmodelled | None
     refused_commands: list[RefusedCommand]
     sensitivity: NotRequired[Sensitivity]
     traffic: NotRequired[TrafficFigures]
@@ -916,7 +924,7 @@ class MovedValue(TypedDict):
     """
 
     value: str
-    verdict: Literal["yes", "barely", "no"]
+    verdict: Literal["yes", "barely", "not judged", "no"]
     limiting_part: str
     capacity_fraction: float
     capacity_packets_per_s: float
@@ -1527,15 +1535,19 @@ class TrafficFigures(TypedDict):
 
 
 class TriedRate(TypedDict):
-    """A run with the same traffic at a higher rate.
+    """A run with the same traffic at another rate.
 
     Attributes:
         rate_fraction: The rate, over the traffic's.
         beyond_wire: Whether that is more than the wire takes: then it was a wire that is as much faster.
         packets: Packets offered: the first ones of the traffic.
-        verdict: Whether the card keeps up with it; none where the run was stopped.
-        limiting_part: The part that limits then.
-        capacity_fraction: The rate that the card sustains by this run, over the traffic's.
+        at_once: The first of them that come as fast as the wire brings them; 0 without a burst.
+        sustained: Whether nothing was lost or piled up.
+        verdict: Whether the card keeps up with it, by its loads, too; none of a run with a burst, and of one that was
+            stopped.
+        limiting_part: The part that limits then; none of a run with a burst that came through.
+        capacity_fraction: The rate that came through, over the traffic's, where it was not sustained; else what loads
+            say of the card. None of a run with a burst that came through.
         stopped: Why the run was stopped, if it was: a handler that is starved by others, or a failure that the
             traffic's own rate does not have.
     """
@@ -1543,10 +1555,36 @@ class TriedRate(TypedDict):
     rate_fraction: float
     beyond_wire: bool
     packets: int
-    verdict: Literal["yes", "barely", "no"] | None
+    at_once: int
+    sustained: bool
+    verdict: Literal["yes", "barely", "not judged", "no"] | None
     limiting_part: str | None
     capacity_fraction: float | None
     stopped: str | None
+
+
+class Unmodelled(TypedDict):
+    """Shared words in memory in which no access waits for another.
+
+    No card has such a memory.
+
+    Attributes:
+        word: The word with the most accesses of those on which atomic operations work; none where handlers share words
+            by loads and stores alone.
+        word_accesses: Accesses of a packet to it, from the first atomic operation on.
+        atomic_words: Words there on which atomic operations work.
+        stored_words: Words of ideal memory, of the state or of variables, that have another value at the end: handlers
+            have stored them.
+        levels: The levels of memory, as the card's spec names them.
+        keys: The keys of the card's spec that model it: the first one of each level, with its value, is enough.
+    """
+
+    word: str | None
+    word_accesses: float
+    atomic_words: int
+    stored_words: int
+    levels: list[str]
+    keys: list[str]
 
 
 class WaitingLine(TypedDict):

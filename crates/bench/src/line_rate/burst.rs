@@ -4,7 +4,7 @@
 //! have, once many do. Then the first burst decides, at whichever rate. So the packets come once more, of which the first ones come
 //! as fast as the wire brings them, more than the card has room for, and the rest when it would have been due.
 
-use super::faster::{Speed, shares, what_stopped, without_new};
+use super::faster::{Speed, shares, what_stopped, with_wire, without_new};
 use super::limit::CLOSE;
 use super::offer::Judged;
 use super::rig::Rig;
@@ -21,6 +21,10 @@ const BUFFERS: u64 = 2;
 const PART: u64 = 4;
 /// Packets for each processor that it has at least: fewer show nothing.
 const EACH: u64 = 2;
+/// How many times the rate a wire takes that brings a burst where the card's own has no room for one.
+const ROOM: f64 = 2.0;
+/// The part of a rate that is all of it: so much blur the packets that processors have at either end of the interval.
+const ENOUGH: f64 = 0.995;
 
 /// A run in which the first packets come at once.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -37,10 +41,27 @@ pub struct BurstRow {
     pub stopped: Option<String>,
 }
 
-impl BurstRow {
+/// How fast packets come through behind a burst.
+pub(super) struct Burst {
+    pub(super) packets: u64,
+    pub(super) at_once: u64,
+    /// How fast those of the later half leave, over the rate at which they come: 1 where the card has caught up.
+    pub(super) fraction: f64,
+    /// The part that limits meanwhile.
+    pub(super) part: String,
+}
+
+impl Burst {
     /// Whether the card is behind for good.
-    fn is_lasting(&self) -> bool {
-        self.stopped.is_some() || self.later_fraction.is_some_and(|fraction| fraction < CLOSE)
+    pub(super) fn is_behind(&self) -> bool {
+        self.fraction < ENOUGH
+    }
+}
+
+impl BurstRow {
+    /// What came through, where the card is behind for good.
+    pub(super) fn behind(&self) -> Option<f64> {
+        self.later_fraction.filter(|fraction| *fraction < ENOUGH)
     }
 }
 
@@ -52,37 +73,72 @@ impl Rig<'_> {
         expressions: &[String],
         first: &Judged,
     ) -> Result<Option<BurstRow>, Error> {
-        let Judged { row, failures, wire, .. } = first;
-        let offered = row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered);
-        let shares = shares(first.shares.as_deref(), offered);
-        let packets: u64 = shares.iter().sum();
-        let at_once = (BUFFERS * row.buffer_packets).min(packets / PART);
-        if row.verdict == Verdict::No || *wire > CLOSE || at_once < EACH * row.hpus {
+        let Some(at_once) = at_once(first, 1.0).filter(|_| first.row.verdict != Verdict::No) else {
             return Ok(None);
-        }
-        let quiet = self.quiet();
-        let rig = Rig { environment: &quiet, ..*self };
-        let ahead = Duration::from_ps((at_once as f64 * row.packet_interval_ns * 1000.0).round() as u64);
-        let speed = Speed { ahead, ..Speed::some(1.0, shares) };
-        let ran = rig.offer_behind(tested, expressions, &speed, at_once);
-        let ran = ran.and_then(|(fraction, found)| without_new(fraction, found, failures));
-        let (later_fraction, stopped) = match ran {
+        };
+        let (later_fraction, stopped) = match self.send_burst(tested, expressions, first, 1.0) {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => (None, Some(what_stopped(&error))),
-            Ok(fraction) => (Some(fraction), None),
+            Ok(burst) => (burst.map(|burst| if burst.is_behind() { burst.fraction } else { 1.0 }), None),
         };
+        let packets = shares_of(first).iter().sum();
         Ok(Some(BurstRow { packets, at_once, later_fraction, stopped }))
     }
+
+    /// Sends traffic at so many times its rate behind a burst; nothing where there is no room for one, or too few packets.
+    pub(super) fn send_burst(
+        &self,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        first: &Judged,
+        times: f64,
+    ) -> Result<Option<Burst>, Error> {
+        let Some(at_once) = at_once(first, times) else { return Ok(None) };
+        let (quiet, shares) = (self.quiet(), shares_of(first));
+        // No wire brings packets faster than itself: beyond it, one that does.
+        let load = times * first.wire;
+        let faster = if load > 1.0 { ROOM * load } else { 1.0 };
+        let card = with_wire(self.card, faster)?;
+        let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
+        let packets = shares.iter().sum();
+        let interval_ps = first.row.packet_interval_ns * 1000.0 / times;
+        let ahead = Duration::from_ps((at_once as f64 * interval_ps).round() as u64);
+        let speed = Speed { ahead, ..Speed::some(times, faster, shares) };
+        let inside =
+            first.row.traffic.as_ref().map_or(0.0, |traffic| traffic.latency_ns_mean * 1000.0 / interval_ps);
+        let (behind, failures) =
+            rig.offer_behind(tested, expressions, &speed, (at_once, interval_ps, inside))?;
+        let (fraction, part) = without_new(behind, failures, &first.failures)?;
+        Ok(Some(Burst { packets, at_once, fraction, part }))
+    }
+}
+
+/// Packets of each port in a run with a burst.
+fn shares_of(first: &Judged) -> Vec<u64> {
+    let row = &first.row;
+    shares(first.shares.as_deref(), row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered))
+}
+
+/// The packets of a burst before traffic at so many times its rate; none where there is no room for one, or too few packets. A wire that is
+/// as full as that brings no burst.
+fn at_once(first: &Judged, times: f64) -> Option<u64> {
+    let packets: u64 = shares_of(first).iter().sum();
+    let at_once = (BUFFERS * first.row.buffer_packets).min(packets / PART);
+    let (load, is_wire) = (times * first.wire, CLOSE..=1.0 / CLOSE);
+    (at_once >= EACH * first.row.hpus && !is_wire.contains(&load)).then_some(at_once)
 }
 
 impl Row {
     /// With what became of a burst: a card that one puts behind for good barely keeps up.
     pub(super) fn behind(self, burst: Option<BurstRow>) -> Row {
         let Some(burst) = burst else { return self };
-        let later = burst.later_fraction.unwrap_or(1.0);
-        let (verdict, capacity_fraction) = match burst.is_lasting() {
-            true => (Verdict::Barely, self.capacity_fraction.min(later)),
-            false => (self.verdict, self.capacity_fraction),
+        let (verdict, capacity_fraction) = match (burst.behind(), &burst.stopped) {
+            (Some(later), _) => (
+                Verdict::Barely,
+                self.capacity_fraction.min(later.max(self.sustained_fraction.unwrap_or_default())),
+            ),
+            (None, Some(_)) => (Verdict::Barely, self.capacity_fraction.min(1.0)),
+            (None, None) => (self.verdict, self.capacity_fraction),
         };
         Row { verdict, capacity_fraction, burst: Some(burst), ..self }
     }

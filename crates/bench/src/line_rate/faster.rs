@@ -1,14 +1,17 @@
-//! What a card is said to sustain, tried: the same traffic once more, as much faster.
+//! The rate that a card sustains, found by runs of the same traffic at other rates (`search.rs`).
 //!
-//! Loads at a rate do not say all of a higher one. Handlers that wait for a lock keep its word busy and hold it for longer, lines move
-//! between the caches of more processors, a host takes more frames with each interrupt. So the rate that loads give is offered, as far as
-//! the wire takes it, and what is seen there counts. Where handlers wait for one another or for lines, a wire is made that takes it: what
-//! does not come through there does not leave the card either once it waits.
+//! A card sustains a rate if its packets neither get lost nor pile up, also behind a burst (`burst.rs`): handlers that wait for one another
+//! get on in another way once many of them run. Loads at one rate do not say all of another: handlers that wait for a lock keep its word busy and
+//! hold it for longer, lines move between the caches of more processors, a host takes more frames with each interrupt. So loads say where the
+//! search begins, and which part limits. Where the rate is above the wire's, the senders' wires are made that much faster. What the card sends
+//! on leaves by its own wire, whose load is exact: more than that takes is not looked for.
 
+use super::burst::Burst;
 use super::limit::CACHE_MISSES;
 use super::offer::Judged;
 use super::rig::Rig;
 use super::row::Row;
+use super::search::{Found, Known, Outcome, search};
 use super::tested::Tested;
 use super::verdict::{BARELY, Verdict};
 use nicety::cards::Card;
@@ -18,16 +21,9 @@ use nicety_nic::{CardSpec, SpinSpec};
 use nicety_types::{Duration, Gap};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Most runs to try.
-const MOST: usize = 5;
-/// How far beyond the rate that loads give is tried: the part that limits has too much to do then, and is told by that.
-const BEYOND: f64 = 1.05;
-/// From how much more than that on the part that limits is looked for once more, nearer; and how much more is tried where it kept up.
-const FAR: f64 = 1.25;
-/// Least room below the wire's rate for anything to be tried.
-const LEAST: f64 = 1.01;
 /// Packets of traffic that are tried, at most; of longer traffic they stand for it, if they come at its mean rate.
 const PACKETS: u64 = 100_000;
 /// How far their mean rate may be from that of all.
@@ -37,6 +33,8 @@ const SAME: f64 = 0.1;
 pub(super) struct Speed {
     /// Over the rate that it has.
     pub(super) times: f64,
+    /// How many times as fast as the card's own the wire is that brings it.
+    pub(super) wire: f64,
     /// How many packets each port offers, if it is not to be found out.
     pub(super) shares: Option<Vec<u64>>,
     /// How much earlier than that each packet comes, but for those that are due at once then.
@@ -46,17 +44,22 @@ pub(super) struct Speed {
 impl Speed {
     /// The rate that it has.
     pub(super) const fn as_given() -> Speed {
-        Speed { times: 1.0, shares: None, ahead: Duration::ZERO }
+        Speed { times: 1.0, wire: 1.0, shares: None, ahead: Duration::ZERO }
     }
 
-    /// So many times as fast, and so many packets of each port.
-    pub(super) const fn some(times: f64, shares: Vec<u64>) -> Speed {
-        Speed { times, shares: Some(shares), ahead: Duration::ZERO }
+    /// So many times as fast, on a wire that is so many times as fast, and so many packets of each port.
+    pub(super) const fn some(times: f64, wire: f64, shares: Vec<u64>) -> Speed {
+        Speed { times, wire, shares: Some(shares), ahead: Duration::ZERO }
+    }
+
+    /// Whether traffic that comes as fast as the wire brings it comes slower than this one does.
+    pub(super) fn is_below_wire(&self) -> bool {
+        !self.ahead.is_zero() || self.times < self.wire
     }
 }
 
-/// A run with the same traffic at a higher rate.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// A run with the same traffic at another rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TriedRate")]
 pub struct TriedRow {
     /// The rate, over the traffic's.
@@ -65,140 +68,191 @@ pub struct TriedRow {
     pub beyond_wire: bool,
     /// Packets offered: the first ones of the traffic.
     pub packets: u64,
-    /// Whether the card keeps up with it; none where the run was stopped.
+    /// The first of them that come as fast as the wire brings them; 0 without a burst.
+    pub at_once: u64,
+    /// Whether nothing was lost or piled up.
+    pub sustained: bool,
+    /// Whether the card keeps up with it, by its loads, too; none of a run with a burst, and of one that was stopped.
     pub verdict: Option<Verdict>,
-    /// The part that limits then.
+    /// The part that limits then; none of a run with a burst that came through.
     pub limiting_part: Option<String>,
-    /// The rate that the card sustains by this run, over the traffic's.
+    /// The rate that came through, over the traffic's, where it was not sustained; else what loads say of the card. None of a run with
+    /// a burst that came through.
     pub capacity_fraction: Option<f64>,
     /// Why the run was stopped, if it was: a handler that is starved by others, or a failure that the traffic's own rate does not have.
     pub stopped: Option<String>,
 }
 
+/// The runs of a search, and its result.
+#[derive(Default)]
+pub(super) struct Tries {
+    rows: Vec<TriedRow>,
+    found: Option<Found>,
+    /// The part that limits.
+    part: Option<String>,
+}
+
 impl Rig<'_> {
-    /// Tries what a card is said to sustain of traffic with which it keeps up. Also gives the rate that it sustains then, over the
-    /// traffic's, and the part that limits; nothing where nothing was tried.
-    pub(super) fn try_faster(
+    /// Looks for the rate that the card sustains of traffic, behind a run at its own rate and perhaps one behind a burst.
+    pub(super) fn try_traffic(
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
         first: &Judged,
+        burst: Option<f64>,
     ) -> Result<Tries, Error> {
-        let offered = first.row.traffic.as_ref().map_or(first.row.packets, |traffic| traffic.offered);
+        let row = &first.row;
+        let offered = row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered);
         let shares = shares(first.shares.as_deref(), offered);
         let wire = 1.0 / first.wire.max(f64::MIN_POSITIVE);
         let quiet = self.quiet();
-        try_rates(&first.row, &first.failures, wire, |times| {
-            let speed = Speed::some(times, shares.clone());
-            let card = with_wire(self.card, times / wire)?;
+        let even = |times: f64| {
+            let faster = (times / wire).max(1.0);
+            let card = with_wire(self.card, faster)?;
             let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
-            rig.offer_at(tested, expressions, &speed, None).map(|judged| (judged.row, judged.failures))
-        })
+            let speed = Speed::some(times, faster, shares.clone());
+            let judged = rig.offer_at(tested, expressions, &speed, None)?;
+            without_new(judged.row, judged.failures, &first.failures)
+        };
+        let behind = |times: f64| self.send_burst(tested, expressions, first, times);
+        let runs = Runs { first: row, wire, even: &even, behind: &behind, rows: RefCell::default() };
+        self.try_rates(runs, burst)
     }
 
-    /// The same of equal packets, which have the wire's rate.
+    /// The same of equal packets, which have the wire's rate: the card is behind them all the time.
     pub(super) fn try_equal(&self, first: &Row, failures: &[Failure]) -> Result<Tries, Error> {
         let quiet = self.quiet();
-        try_rates(first, failures, 1.0, |times| {
-            let card = with_wire(self.card, times)?;
-            let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
-            rig.send_equal(rig.card.spec.of::<SpinSpec>()?, None)
-        })
+        let even = |times: f64| {
+            let sender = with_wire(self.card, times)?;
+            let rig = Rig { environment: &quiet, ..*self };
+            let (row, found) = rig.send_equal(rig.card.spec.of::<SpinSpec>()?, sender.as_ref(), None)?;
+            without_new(row, found, failures)
+        };
+        let runs = Runs { first, wire: 1.0, even: &even, behind: &|_| Ok(None), rows: RefCell::default() };
+        self.try_rates(runs, None)
     }
-}
 
-/// Tries rates, by what runs at so many times the rate of the first one show. The wire takes so many times that rate.
-fn try_rates(
-    row: &Row,
-    failures: &[Failure],
-    wire: f64,
-    run: impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
-) -> Result<Tries, Error> {
-    let own = own_most(row);
-    let most = if row.has_more_to_do { own } else { wire };
-    let mut next = (BEYOND * row.capacity_fraction).min(most);
-    let mut tries = Tries::default();
-    if row.verdict == Verdict::No || row.capacity_fraction >= own {
-        return Ok(tries);
-    }
-    // The highest rate at which it ran, and the lowest one at which it was stopped.
-    let (mut ran, mut stopped) = (1.0, f64::INFINITY);
-    let tried = |times| try_rate(row, failures, times, &run);
-    while tries.rows.len() < MOST && next >= LEAST * ran {
-        match tried(next)? {
-            Outcome::OtherRate => return Ok(Tries::default()),
-            Outcome::Ran(faster, sustains) => {
-                let overloaded = faster.verdict == Verdict::No;
-                // Of what it would sustain beyond that nothing is known where a run was stopped.
-                let known = if overloaded || stopped.is_infinite() { sustains } else { next };
-                (tries.capacity, ran) = (None, if overloaded { ran } else { next });
-                tries.add(next, wire, (*faster, sustains), known.min(own), row);
-                if overloaded {
-                    // With far too much to do other parts may have too much as well, and handlers get into each other's way in another way.
-                    let near = BEYOND * sustains;
-                    let others = [(next * near).sqrt(), near].into_iter().filter(|_| next > FAR * near);
-                    for times in others.filter(|times| *times >= LEAST * ran) {
-                        // Packets that do not wait yet come through a little faster than those that do.
-                        if let Outcome::Ran(faster, sustains) = tried(times)?
-                            && faster.verdict == Verdict::No
-                        {
-                            tries.add(times, wire, (*faster, sustains), sustains.min(own), row);
-                        }
-                    }
-                    break;
-                }
-                next = (BEYOND * sustains).max(FAR * next).min(most).min((next * stopped).sqrt());
-            }
-            Outcome::Stopped(error) => {
-                tries.rows.push(TriedRow::stopped(next, next > wire, row, &error));
-                tries.capacity = tries.capacity.or(Some(ran));
-                stopped = next;
-                next = (ran * next).sqrt();
-            }
+    /// Looks for a rate, given what came through behind a burst at the first one.
+    fn try_rates(&self, runs: Runs<'_>, burst: Option<f64>) -> Result<Tries, Error> {
+        // Of a card that does not keep up a comparison has what came through.
+        if self.rough && runs.first.verdict == Verdict::No {
+            return Ok(Tries::default());
         }
+        let known = known(runs.first, burst, self.rough);
+        runs.search(&known, |so_far| self.tell(so_far))
     }
-    Ok(tries)
 }
 
-/// What came of a run.
-enum Outcome {
-    /// What it shows, and the rate that the card sustains by it, over the first one's.
-    Ran(Box<Row>, f64),
-    /// It was stopped, or something failed that did not before.
-    Stopped(Error),
-    /// The first packets of long traffic do not come at its mean rate.
-    OtherRate,
-}
-
-/// One run at so many times the rate; an error where everything was interrupted.
-fn try_rate(
-    row: &Row,
-    failures: &[Failure],
-    times: f64,
-    run: &impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
-) -> Result<Outcome, Error> {
-    let faster = match run(times).and_then(|(row, found)| without_new(row, found, failures)) {
-        Err(Error::Interrupted) => return Err(Error::Interrupted),
-        Err(error) => return Ok(Outcome::Stopped(error)),
-        Ok(faster) => faster,
+/// What the first run and one behind a burst say.
+fn known(row: &Row, burst: Option<f64>, rough: bool) -> Known {
+    let first = match burst {
+        _ if row.verdict == Verdict::No => Outcome::Behind(row.capacity_fraction),
+        Some(through) => Outcome::Behind(through),
+        None => Outcome::Sustained(row.capacity_fraction),
     };
-    let rate = row.packet_interval_ns / faster.packet_interval_ns;
-    Ok(match (rate / times - 1.0).abs() <= SAME {
-        true => {
-            let sustains = rate * faster.capacity_fraction;
-            Outcome::Ran(Box::new(faster), sustains)
-        }
-        false => Outcome::OtherRate,
-    })
+    // A word that may be a lock says where to begin.
+    let locks = row.locks.iter().map(|lock| 1.0 / lock.load.max(f64::MIN_POSITIVE));
+    let loads = locks.filter(|most| *most > 1.0).fold(row.capacity_fraction, f64::min);
+    Known { first, loads, most: own_most(row), rough }
 }
 
-/// What was tried.
-#[derive(Default)]
-pub(super) struct Tries {
-    rows: Vec<TriedRow>,
-    /// The rate that the card sustains, over that of the first run, and what limits then.
-    capacity: Option<f64>,
-    part: Option<String>,
+/// How far a search is.
+fn so_far_of(found: &Found) -> String {
+    let at = |rate: f64| format!("{rate:.2} x");
+    match (found.sustained > 0.0, found.not_sustained) {
+        (true, Some(not)) => {
+            format!("the card sustains {} its rate, and not {}", at(found.sustained), at(not))
+        }
+        (false, Some(not)) => format!("the card does not sustain {} its rate", at(not)),
+        (_, None) => format!("the card sustains {} its rate", at(found.sustained)),
+    }
+}
+
+/// Runs at rates over that of the first one.
+struct Runs<'r> {
+    first: &'r Row,
+    wire: f64,
+    even: &'r dyn Fn(f64) -> Result<Row, Error>,
+    behind: &'r dyn Fn(f64) -> Result<Option<Burst>, Error>,
+    rows: RefCell<Vec<TriedRow>>,
+}
+
+impl Runs<'_> {
+    fn search(self, known: &Known, tell: impl Fn(&str)) -> Result<Tries, Error> {
+        let found = search(known, |times, so_far| {
+            tell(&so_far_of(so_far));
+            self.at(times)
+        })?;
+        let rows = self.rows.into_inner();
+        let part = part(&rows, found.as_ref(), self.first);
+        Ok(Tries { rows, found, part })
+    }
+
+    /// A run behind a burst, where there is room for one, and one without if that came through.
+    fn at(&self, times: f64) -> Result<Outcome, Error> {
+        let run = TriedRow { rate_fraction: times, beyond_wire: times > self.wire, ..TriedRow::default() };
+        match (self.behind)(times) {
+            Ok(None) => {}
+            Ok(Some(burst)) => {
+                let run = TriedRow { packets: burst.packets, at_once: burst.at_once, ..run.clone() };
+                if burst.is_behind() {
+                    let through = times * burst.fraction;
+                    self.rows.borrow_mut().push(TriedRow {
+                        limiting_part: Some(burst.part),
+                        capacity_fraction: Some(through),
+                        ..run
+                    });
+                    return Ok(Outcome::Behind(through));
+                }
+                self.rows.borrow_mut().push(TriedRow { sustained: true, ..run });
+            }
+            Err(error) => return self.stopped(run, error),
+        }
+        let row = match (self.even)(times) {
+            Ok(row) => row,
+            Err(error) => return self.stopped(run, error),
+        };
+        let rate = self.first.packet_interval_ns / row.packet_interval_ns;
+        if (rate / times - 1.0).abs() > SAME {
+            return Ok(Outcome::OtherRate);
+        }
+        let (sustained, capacity) = (row.verdict != Verdict::No, rate * row.capacity_fraction);
+        self.rows.borrow_mut().push(TriedRow {
+            packets: packets(&row),
+            sustained,
+            verdict: Some(row.verdict),
+            limiting_part: Some(row.limiting_part),
+            capacity_fraction: Some(capacity),
+            ..run
+        });
+        Ok(if sustained { Outcome::Sustained(capacity) } else { Outcome::Behind(capacity) })
+    }
+
+    /// A run was stopped; an error where everything was interrupted.
+    fn stopped(&self, run: TriedRow, error: Error) -> Result<Outcome, Error> {
+        if error == Error::Interrupted {
+            return Err(error);
+        }
+        let packets = packets(self.first).min(PACKETS);
+        self.rows.borrow_mut().push(TriedRow { packets, stopped: Some(what_stopped(&error)), ..run });
+        Ok(Outcome::Stopped)
+    }
+}
+
+/// The part that limits: that of the run nearest above what is sustained.
+fn part(rows: &[TriedRow], found: Option<&Found>, first: &Row) -> Option<String> {
+    let found = found?;
+    if found.rate >= own_most(first) {
+        return Some(own_part(first));
+    }
+    let not = rows.iter().filter(|row| !row.sustained && row.rate_fraction >= found.rate);
+    let nearest = not.min_by(|a, b| a.rate_fraction.total_cmp(&b.rate_fraction))?;
+    let part = nearest.limiting_part.clone()?;
+    // Processors that a word keeps waiting are busy, also where there is not quite too much to do for the word.
+    let waits = |row: &&TriedRow| matches!(row.limiting_part.as_deref(), Some("lock" | "contended word"));
+    let of_word =
+        rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.limiting_part.clone());
+    Some(of_word.filter(|_| part == "handler processors").unwrap_or(part))
 }
 
 impl Tries {
@@ -209,16 +263,9 @@ impl Tries {
         self.rows.iter().any(|row| row.stopped.is_some() || row.limiting_part.as_deref().is_some_and(of_part))
     }
 
-    /// A run at so many times the first one's rate, of which the wire takes so many times as much; the least that is `known` to be sustained counts.
-    fn add(&mut self, times: f64, wire: f64, (run, sustains): (Row, f64), known: f64, first: &Row) {
-        self.rows.push(TriedRow::of(times, times > wire, &run, sustains));
-        // Processors that a word keeps waiting are busy, also where there is not quite too much to do for the word.
-        let of_word = self.part.take().filter(|part| {
-            ["lock", "contended word"].contains(&&**part) && run.limiting_part == "handler processors"
-        });
-        let is_own = known < sustains && known >= own_most(first);
-        self.part = Some(if is_own { own_part(first) } else { of_word.unwrap_or(run.limiting_part) });
-        self.capacity = Some(self.capacity.map_or(known, |least| least.min(known)));
+    /// Whether a run behind a burst came through at the first run's rate or a higher one.
+    pub(super) fn recovers(&self) -> bool {
+        self.rows.iter().any(|row| row.sustained && row.at_once > 0 && row.rate_fraction >= 1.0)
     }
 }
 
@@ -235,9 +282,9 @@ fn own_part(row: &Row) -> String {
     }
 }
 
-/// The card with a wire that is so many times as fast, if it is faster.
-fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> {
-    if times <= 1.0 {
+/// The card with a wire that is so many times as fast, if it is another one.
+pub(super) fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> {
+    if times == 1.0 {
         return Ok(None);
     }
     let faster = |gap: Gap| {
@@ -290,48 +337,33 @@ pub(super) fn what_stopped(error: &Error) -> String {
     what.to_owned()
 }
 
-impl TriedRow {
-    fn of(rate_fraction: f64, beyond_wire: bool, row: &Row, capacity: f64) -> TriedRow {
-        TriedRow {
-            rate_fraction,
-            beyond_wire,
-            packets: packets(row),
-            verdict: Some(row.verdict),
-            limiting_part: Some(row.limiting_part.clone()),
-            capacity_fraction: Some(capacity),
-            stopped: None,
-        }
-    }
-
-    fn stopped(rate_fraction: f64, beyond_wire: bool, first: &Row, error: &Error) -> TriedRow {
-        TriedRow {
-            rate_fraction,
-            beyond_wire,
-            packets: packets(first).min(PACKETS),
-            verdict: None,
-            limiting_part: None,
-            capacity_fraction: None,
-            stopped: Some(what_stopped(error)),
-        }
-    }
-}
-
 /// Packets offered.
 fn packets(row: &Row) -> u64 {
     row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered)
 }
 
 impl Row {
-    /// The row with what was tried: what the card sustains, and the part that limits then. Where that is less than loads say, it keeps up
-    /// barely.
+    /// The row with what was tried: what the card sustains, and the part that limits then. Where that is little more than it keeps up with, it
+    /// does so barely.
     pub(super) fn tried(self, tries: Tries) -> Row {
-        let Tries { rows: tried, capacity, part } = tries;
-        let Some(capacity) = capacity else { return Row { tried, ..self } };
-        let barely = self.verdict == Verdict::Barely || capacity * BARELY < 1.0;
+        let Tries { rows: tried, found, part } = tries;
+        let Some(Found { rate, sustained, not_sustained }) = found.filter(|_| !tried.is_empty()) else {
+            return Row { tried, ..self };
+        };
+        let (verdict, limiting_part) = match self.verdict {
+            Verdict::No => (Verdict::No, self.limiting_part),
+            verdict => {
+                let barely = verdict == Verdict::Barely || rate * BARELY < 1.0;
+                let verdict = if barely { Verdict::Barely } else { verdict };
+                (verdict, part.unwrap_or(self.limiting_part))
+            }
+        };
         Row {
-            verdict: if barely { Verdict::Barely } else { Verdict::Yes },
-            limiting_part: part.unwrap_or(self.limiting_part),
-            capacity_fraction: capacity,
+            verdict,
+            limiting_part,
+            capacity_fraction: rate,
+            sustained_fraction: Some(sustained).filter(|rate| *rate > 0.0),
+            not_sustained_fraction: not_sustained,
             tried,
             ..self
         }
@@ -340,9 +372,9 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use super::super::load::LockRow;
     use super::super::row::Loads;
     use super::*;
-    use std::cell::RefCell;
 
     /// A run at so many times the rate of packets every 100 ns, of which so many times come through at most.
     fn row(times: f64, sustained: f64) -> Row {
@@ -354,118 +386,146 @@ mod tests {
                 load if load >= BARELY => Verdict::Barely,
                 _ => Verdict::Yes,
             },
-            limiting_part: "lock".to_owned(),
+            limiting_part: "memory bank".to_owned(),
             capacity_fraction: 1.0 / load,
             ..Row::default()
         }
     }
 
-    /// What is tried with a first run whose loads say that so much is sustained: the rates, the capacity and the part.
+    /// A burst, and what comes through behind it at most.
+    fn burst(times: f64, sustained: f64) -> Burst {
+        let (fraction, part) = ((sustained / times).min(1.0), "lock".to_owned());
+        Burst { packets: 1000, at_once: 250, fraction, part }
+    }
+
+    /// The search with this first run, on a wire that takes so much.
     fn tried(
         first: &Row,
         wire: f64,
-        run: impl Fn(f64) -> Result<(Row, Vec<Failure>), Error>,
-    ) -> (Vec<f64>, Option<f64>, Option<String>) {
-        let rates = RefCell::new(Vec::new());
-        let tries = try_rates(first, &[], wire, |times| {
-            rates.borrow_mut().push((times * 1000.0).round() / 1000.0);
-            run(times)
-        });
-        let Tries { capacity, part, .. } = tries.unwrap();
-        (rates.into_inner(), capacity.map(|times| (times * 1000.0).round() / 1000.0), part)
-    }
-
-    fn ok(row: Row) -> Result<(Row, Vec<Failure>), Error> {
-        Ok((row, Vec::new()))
+        even: &dyn Fn(f64) -> Result<Row, Error>,
+        behind: &dyn Fn(f64) -> Result<Option<Burst>, Error>,
+    ) -> Tries {
+        let runs = Runs { first, wire, even, behind, rows: RefCell::default() };
+        runs.search(&known(first, None, false), |_| ()).unwrap()
     }
 
     #[test]
-    fn what_loads_say_is_tried_a_little_beyond() {
-        let (rates, capacity, part) = tried(&row(1.0, 4.0), 100.0, |times| ok(row(times, 4.0)));
-        assert_eq!((rates, capacity, part.as_deref()), (vec![4.2], Some(4.0), Some("lock")));
-        // More than loads said: on to where it is known.
-        let (rates, capacity, _) = tried(&row(1.0, 2.0), 100.0, |times| ok(row(times, 4.0)));
-        assert_eq!((rates, capacity), (vec![2.1, 4.2], Some(4.0)));
-        // A run whose load is near 1 and that keeps up says little about more.
-        let close = |times: f64| match times < 3.0 {
-            true => Row { capacity_fraction: 1.01, verdict: Verdict::Barely, ..row(times, 4.0) },
-            false => row(times, 4.0),
+    fn a_run_behind_a_burst_comes_before_one_without() {
+        let first = row(1.0, 8.0);
+        let tries = tried(&first, 2.0, &|times| Ok(row(times, 8.0)), &|times| Ok(Some(burst(times, 4.0))));
+        let rows: Vec<(u64, u64, bool)> = tries
+            .rows
+            .iter()
+            .map(|row| ((100.0 * row.rate_fraction).round() as u64, row.at_once, row.sustained))
+            .collect();
+        assert_eq!(rows, [(840, 250, false), (396, 250, true), (396, 0, true), (412, 250, false)]);
+        assert!(tries.rows.iter().all(|row| row.beyond_wire) && tries.recovers() && tries.found_waiting());
+        let (found, row) = (tries.found.unwrap(), first.tried(tries));
+        assert_eq!((found.rate, row.limiting_part.as_str()), (row.capacity_fraction, "lock"));
+        assert!((found.rate - 4.0).abs() < 1e-9);
+        let bounds = [row.sustained_fraction, row.not_sustained_fraction].map(Option::unwrap);
+        assert!((bounds[0] - 3.96).abs() < 1e-9 && (bounds[1] - 4.12).abs() < 1e-9, "{bounds:?}");
+        assert_eq!(row.verdict, Verdict::Yes);
+    }
+
+    #[test]
+    fn without_room_for_a_burst_loads_and_backlog_count() {
+        let first = row(1.0, 4.0);
+        let tries = tried(&first, 100.0, &|times| Ok(row(times, 4.0)), &|_| Ok(None));
+        assert!((tries.found.unwrap().rate - 4.0).abs() < 1e-9);
+        assert!(!tries.recovers() && tries.rows.iter().all(|row| row.at_once == 0 && row.verdict.is_some()));
+        // Where it does not keep up, less is looked for, and the part stays.
+        let first = Row { limiting_part: "packet buffer".to_owned(), ..row(1.0, 0.5) };
+        let row = first.clone().tried(tried(&first, 1.0, &|times| Ok(row(times, 0.5)), &|_| Ok(None)));
+        assert_eq!((row.verdict, row.capacity_fraction), (Verdict::No, 0.5));
+        assert_eq!((row.limiting_part.as_str(), row.tried.len()), ("packet buffer", 2));
+    }
+
+    #[test]
+    fn a_card_that_a_burst_puts_behind_is_looked_for_below_its_rate() {
+        let first = row(1.0, 4.0);
+        let (even, behind) = (|times| Ok(row(times, 4.0)), |times| Ok(Some(burst(times, 0.8))));
+        let runs = Runs { first: &first, wire: 10.0, even: &even, behind: &behind, rows: RefCell::default() };
+        let tries = runs.search(&known(&first, Some(0.8), false), |_| ()).unwrap();
+        let row = first.clone().tried(tries);
+        assert_eq!(row.verdict, Verdict::Barely);
+        assert!((row.capacity_fraction - 0.8).abs() < 1e-9 && row.sustained_fraction.unwrap() < 0.8);
+    }
+
+    #[test]
+    fn the_cards_own_wire_limits_exactly() {
+        let loads = Loads { link: 0.4, ..Loads::default() };
+        let first = Row { loads, ..row(1.0, 2.5) };
+        let tries = tried(&first, 2.5, &|times| Ok(row(times, 9.0)), &|times| Ok(Some(burst(times, 9.0))));
+        assert_eq!((tries.found.unwrap().rate, tries.part.as_deref()), (2.5, Some("link")));
+        let engine = Loads { send_engine: Some(0.5), ..loads };
+        let tries =
+            tried(&Row { loads: engine, ..row(1.0, 2.0) }, 9.0, &|times| Ok(row(times, 9.0)), &|_| Ok(None));
+        assert_eq!((tries.found.unwrap().rate, tries.part.as_deref()), (2.0, Some("send engine")));
+        // It is full already.
+        let full = Row { loads: Loads { link: 1.0, ..loads }, ..row(1.0, 1.0) };
+        let row = full.clone().tried(tried(&full, 1.0, &|_| unreachable!(), &|_| unreachable!()));
+        assert_eq!((row.tried.len(), row.capacity_fraction, row.sustained_fraction), (0, 1.0, None));
+    }
+
+    #[test]
+    fn a_word_that_may_be_a_lock_says_where_to_begin() {
+        let lock = LockRow {
+            word: String::new(),
+            taken_at: String::new(),
+            given_back_at: None,
+            waited_at: String::new(),
+            waits: 0,
+            held_ns: 1.0,
+            handed_over_ns: 0.0,
+            load: 0.25,
+            most_packets_per_s: 1.0,
         };
-        let (rates, capacity, _) = tried(&row(1.0, 2.0), 100.0, |times| ok(close(times)));
-        assert_eq!((rates, capacity), (vec![2.1, 2.625, 3.281, 4.2], Some(4.0)));
+        let first = Row { locks: vec![lock], ..row(1.0, 15.0) };
+        assert_eq!(known(&first, None, false).loads, 4.0);
     }
 
     #[test]
-    fn far_too_much_is_followed_by_less() {
-        let (rates, capacity, _) = tried(&row(1.0, 40.0), 100.0, |times| ok(row(times, 4.0)));
-        assert_eq!((rates, capacity), (vec![42.0, 13.282, 4.2], Some(4.0)));
-        // The least counts, unless it keeps up there.
-        let other = |times: f64| if times > 20.0 { 6.0 } else { 3.0 + times / 10.0 };
-        let (rates, capacity, _) = tried(&row(1.0, 40.0), 100.0, |times| ok(row(times, other(times))));
-        assert_eq!((rates, capacity), (vec![42.0, 16.267, 6.3], Some(3.63)));
-        let other = |times: f64| if times > 7.0 { 6.0 } else { 30.0 };
-        let (_, capacity, _) = tried(&row(1.0, 40.0), 100.0, |times| ok(row(times, other(times))));
-        assert_eq!(capacity, Some(6.0));
-        // What no longer comes through once it waits, although it did before.
-        let (_, capacity, _) = tried(&row(1.0, 4.0), 100.0, |times| ok(row(times, 0.8)));
-        assert_eq!(capacity, Some(0.8));
-    }
-
-    #[test]
-    fn the_wire_bounds_what_is_tried_unless_handlers_wait_for_one_another() {
-        let (rates, capacity, _) = tried(&row(1.0, 8.0), 2.5, |times| ok(row(times, 9.0)));
-        assert_eq!((rates, capacity), (vec![2.5], Some(9.0)));
-        let waits = Row { has_more_to_do: true, ..row(1.0, 8.0) };
-        let (rates, capacity, _) = tried(&waits, 2.5, |times| ok(row(times, 3.0)));
-        assert_eq!((rates, capacity), (vec![8.4, 5.144, 3.15], Some(3.0)));
-        // The card's own wire sends half of what comes.
-        let sends =
-            Row { loads: Loads { link: 0.2, ..Loads::default() }, has_more_to_do: true, ..row(1.0, 4.0) };
-        let (rates, capacity, part) = tried(&sends, 2.5, |times| ok(row(times, 9.0)));
-        assert_eq!((rates, capacity, part.as_deref()), (vec![4.2, 5.0], Some(5.0), Some("link")));
-        // Nothing to try: a full wire, a card that does not keep up, one whose own wire limits.
-        for (first, wire) in [
-            (row(1.0, 8.0), 1.0),
-            (row(1.0, 0.9), 8.0),
-            (Row { loads: Loads { link: 0.5, ..Loads::default() }, ..row(1.0, 2.0) }, 8.0),
-        ] {
-            assert_eq!(tried(&first, wire, |_| unreachable!()), (Vec::new(), None, None));
-        }
-    }
-
-    #[test]
-    fn a_run_that_is_stopped_is_followed_by_one_in_between() {
-        let run = |times: f64| match times > 5.0 {
+    fn a_run_that_is_stopped_has_its_reason_and_an_interrupt_ends_all() {
+        let first = row(1.0, 10.0);
+        let even = |times: f64| match times > 5.0 {
             true => Err(Error::HandlerTrap("[5 ns node 1] starved\nand more".into())),
-            false => ok(row(times, 100.0)),
+            false => Ok(row(times, 100.0)),
         };
-        let (rates, capacity, _) = tried(&row(1.0, 10.0), 100.0, run);
-        assert_eq!((rates, capacity), (vec![10.5, 3.24, 5.833, 4.348, 5.036], Some(4.348)));
-        let tries = try_rates(&row(1.0, 10.0), &[], 100.0, run).unwrap();
+        let tries = tried(&first, 100.0, &even, &|_| Ok(None));
         assert_eq!(tries.rows[0].stopped.as_deref(), Some("starved"));
-        let all = tried(&row(1.0, 1.2), 100.0, |_| Err(Error::Deadlock(String::new())));
-        assert_eq!((all.0, all.1), (vec![1.26, 1.122, 1.059, 1.029, 1.015], Some(1.0)));
-        let interrupted = try_rates(&row(1.0, 2.0), &[], 100.0, |_| Err(Error::Interrupted));
-        assert!(matches!(interrupted, Err(Error::Interrupted)));
+        assert!(tries.found_waiting() && tries.found.unwrap().rate < 5.0);
+        let runs = Runs {
+            first: &first,
+            wire: 2.0,
+            even: &|_| Err(Error::Interrupted),
+            behind: &|_| Ok(None),
+            rows: RefCell::default(),
+        };
+        assert!(matches!(runs.search(&known(&first, None, false), |_| ()), Err(Error::Interrupted)));
     }
 
     #[test]
     fn first_packets_at_another_rate_than_all_say_nothing() {
-        let slower = |times: f64| ok(Row { packet_interval_ns: 200.0 / times, ..row(times, 4.0) });
-        assert_eq!(tried(&row(1.0, 4.0), 100.0, slower).1, None);
+        let slower = |times: f64| Ok(Row { packet_interval_ns: 200.0 / times, ..row(times, 4.0) });
+        let tries = tried(&row(1.0, 4.0), 100.0, &slower, &|_| Ok(None));
+        assert_eq!((tries.found, tries.rows.len()), (None, 0));
     }
 
     #[test]
     fn what_was_tried_makes_it_barely_and_never_yes() {
-        let with = |first: &Row, capacity| {
-            let part = Some("memory bank".to_owned());
-            first.clone().tried(Tries { rows: Vec::new(), capacity, part })
+        let with = |first: &Row, rate| {
+            let found = Some(Found { rate, sustained: rate, not_sustained: Some(rate * 1.02) });
+            first.clone().tried(Tries {
+                rows: vec![TriedRow::default()],
+                found,
+                part: Some("link".to_owned()),
+            })
         };
         let yes = row(1.0, 4.0);
-        assert_eq!(with(&yes, Some(1.2)).verdict, Verdict::Yes);
-        assert_eq!(with(&yes, Some(1.1)).verdict, Verdict::Barely);
-        assert_eq!((with(&yes, None).verdict, with(&yes, None).capacity_fraction), (Verdict::Yes, 4.0));
-        assert_eq!(with(&row(1.0, 1.05), Some(3.0)).verdict, Verdict::Barely);
-        assert_eq!(with(&yes, Some(1.2)).limiting_part, "memory bank");
+        assert_eq!(with(&yes, 1.2).verdict, Verdict::Yes);
+        assert_eq!(with(&yes, 1.1).verdict, Verdict::Barely);
+        assert_eq!(with(&row(1.0, 1.05), 3.0).verdict, Verdict::Barely);
+        assert_eq!(with(&yes, 1.2).limiting_part, "link");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::request::Messages;
 use super::tested::{OnHost, Tested};
+use super::unmodelled::{SharedBefore, UnmodelledRow};
 use nicety::{Duration, Handlers};
 use nicety_nic::RefusedCommand;
 use nicety_nic::ethernet::HostWork;
@@ -145,11 +146,18 @@ pub(super) struct Load {
     pub(super) code_lines: u64,
     /// Commands of handlers that it refused over the whole run.
     pub(super) refused_commands: Vec<RefusedCommand>,
+    /// Words that handlers share in memory whose contention is not modelled.
+    pub(super) unmodelled: Option<UnmodelledRow>,
 }
 
 impl Load {
     /// What a card with this spec and these handlers has done with its input.
-    pub(super) fn of(input: Input, tested: &Tested<'_>, card: &OnHost, handlers: &Handlers) -> Load {
+    pub(super) fn of(
+        input: Input,
+        tested: &Tested<'_>,
+        (card, before): (&OnHost, &SharedBefore),
+        handlers: &Handlers,
+    ) -> Load {
         let (hpu, link, processors) = (tested.hpu(), tested.link(), card.processors());
         let Input { packet_bytes, messages, interval } = input;
         let mut load = Load {
@@ -179,6 +187,7 @@ impl Load {
             statistics: processors.handler_statistics(),
             code_lines: processors.code_lines_filled(),
             refused_commands: processors.refused_commands(),
+            unmodelled: before.unmodelled(processors, hpu, messages.total() * messages.packets_each),
         };
         load.host = card.host_work().map(|work| load.busiest(&work));
         load

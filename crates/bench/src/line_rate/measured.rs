@@ -186,6 +186,7 @@ impl Measured {
             retries: demand.load.retry_row(),
             has_more_to_do: has_more_to_do(demand.load),
             memory: memory_row(demand.load),
+            unmodelled: load.unmodelled.clone(),
             refused_commands: load.refused_commands.clone(),
             ..Row::default()
         };

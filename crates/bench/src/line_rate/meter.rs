@@ -188,6 +188,53 @@ struct State {
     parked: bool,
     began: Option<Time>,
     ended: Time,
+    later: Later,
+}
+
+/// The later half of packets, whose number is known.
+#[derive(Default)]
+struct Later {
+    /// Packets in all; 0 where that is not known.
+    expected: u64,
+    came: u64,
+    left: u64,
+    /// The fewest that were in the card as one of them came.
+    least_inside: Option<u64>,
+    /// When the first one had left, and the last one but those that processors have at the end.
+    from: Option<Time>,
+    until: Option<Time>,
+}
+
+impl Later {
+    /// Part of the packets that are done with at the end.
+    const END: u64 = 32;
+
+    fn came(&mut self, inside: u64) {
+        self.came += 1;
+        if 2 * self.came > self.expected && self.expected > 0 {
+            self.least_inside = Some(self.least_inside.map_or(inside, |least| least.min(inside)));
+        }
+    }
+
+    fn left(&mut self, at: Time) {
+        self.left += 1;
+        if self.left == self.expected / 2 {
+            self.from = Some(at);
+        }
+        if self.left == self.last() {
+            self.until = Some(at);
+        }
+    }
+
+    const fn last(&self) -> u64 {
+        self.expected - self.expected / Self::END
+    }
+
+    /// How many picoseconds one left after another.
+    fn every_ps(&self) -> Option<f64> {
+        let took = self.until?.saturating_since(self.from?);
+        Some(took.ps() as f64 / (self.last() - self.expected / 2) as f64)
+    }
 }
 
 /// Watches the card.
@@ -211,6 +258,21 @@ impl Meter {
     pub(super) fn new(ports: usize, payload_handler: bool, clock: Frequency) -> Meter {
         let state = State { ports: (0..ports).map(|_| Port::default()).collect(), ..State::default() };
         Meter { state: RefCell::new(state), payload_handler, clock }
+    }
+
+    /// So many packets are to come.
+    pub(super) fn expects(&self, packets: u64) {
+        self.state.borrow_mut().later.expected = packets;
+    }
+
+    /// The fewest packets that were in the card as one of the later half came.
+    pub(super) fn least_inside(&self) -> Option<u64> {
+        self.state.borrow().later.least_inside
+    }
+
+    /// How many picoseconds one packet of the later half left after another.
+    pub(super) fn left_every(&self) -> Option<f64> {
+        self.state.borrow().later.every_ps()
     }
 
     /// The figures, if a packet has come; a slot is taken for so long beside its packet's stay, on the way there and back.
@@ -320,6 +382,7 @@ impl Watch for Meter {
         port.packets.resize(number, None);
         port.packets.push_back(Some(Packet { arrived: at, bytes, fate: None }));
         state.began.get_or_insert(at);
+        state.later.came(state.inside);
         state.inside += 1;
         state.most_inside = state.most_inside.max(state.inside);
     }
@@ -346,6 +409,7 @@ impl Watch for Meter {
         state.stays.done();
         state.costs.done();
         state.inside -= 1;
+        state.later.left(at);
         state.ended = state.ended.max(at);
     }
 
@@ -440,6 +504,32 @@ mod tests {
         assert_eq!((row.handled_bytes, measured.packets, measured.bytes), (2_000 * 246, 8_000, 2_000 * 246));
         assert_eq!((row.latency_ns_p50, row.latency_ns_max), (0.1, 0.1));
     }
+
+    #[test]
+    fn packets_of_the_later_half_say_how_fast_they_leave_and_whether_any_wait() {
+        let of = |packets: u64, last: &dyn Fn(u64) -> u64| {
+            let meter = Meter::new(1, true, Frequency::from_hz(1_000_000_000));
+            assert_eq!((meter.least_inside(), meter.left_every()), (None, None));
+            meter.expects(packets);
+            let mut left = 0;
+            for number in 0..packets {
+                let at = Time::from_ps(1_000 * number);
+                while left < number && last(left) <= at.ps() {
+                    meter.settled(message(left), Time::from_ps(last(left)));
+                    left += 1;
+                }
+                meter.arrived(message(number), 60, at);
+            }
+            (left..packets).for_each(|number| meter.settled(message(number), Time::from_ps(last(number))));
+            (meter.least_inside().unwrap(), meter.left_every().unwrap().round() as u64)
+        };
+        // One every 1000 ps: each leaves before the next, and every 1500 ps: a third waits, 267 of 800 at 400 to begin with.
+        assert_eq!(of(800, &|number| 1_000 * number + 700), (0, 1_000));
+        assert_eq!(of(800, &|number| 1_500 * number + 700), (133, 1_500));
+        // Those that are done with at the end do not count.
+        assert_eq!(of(64, &|number| 1_500 * number + if number > 61 { 1_000_000 } else { 0 }).1, 1_500);
+    }
+
     #[test]
     fn ports_are_counted_on_their_own_and_together() {
         assert_eq!([0, 1, 2].map(sender), [NodeId(0), NodeId(2), NodeId(3)]);

@@ -25,9 +25,11 @@ mod offer;
 mod request;
 mod rig;
 mod row;
+mod search;
 mod sensitivity;
 mod shares;
 mod tested;
+mod unmodelled;
 mod verdict;
 
 pub use burst::BurstRow;
@@ -39,6 +41,7 @@ pub use meter::{PortRow, TrafficRow};
 pub use request::{Plan, Planned, Request, plan};
 pub use row::{Fates, HandlerRow, Loads, Row};
 pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
+pub use unmodelled::UnmodelledRow;
 pub use verdict::{PartRow, Verdict};
 
 use super::{PointFailure, Points, Printed};
@@ -96,10 +99,11 @@ pub fn run(
     for ((nic, card), handlers) in cards.iter().zip(&handlers) {
         for &packet_bytes in &packet_sizes {
             let recorded = recorded.filter(|_| points.rows().is_empty());
-            let rig = Rig { request, environment, card, handlers, packet_bytes };
+            let name = format!("{nic}, {}", point_name(request, packet_bytes));
+            let rig = Rig { request, environment, card, handlers, packet_bytes, place: &name, rough: false };
             // What is wrong with traffic says that it is about it.
             let place = || match request.traffic.is_empty() {
-                true => format!("{nic}, {}", point_name(request, packet_bytes)),
+                true => name.clone(),
                 false => nic.clone(),
             };
             points.measure(place, || {

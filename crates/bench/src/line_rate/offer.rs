@@ -4,6 +4,7 @@
 //! so the mix of packets is that of their rates, whose sum the card has to keep up with.
 
 use super::Row;
+use super::burst::BurstRow;
 use super::demand::Demand;
 use super::faster::{Speed, Tries};
 use super::limit::Lost;
@@ -14,6 +15,7 @@ use super::request::{Messages, Request, refused, traffic_of};
 use super::rig::{DATA, PT, Rig};
 use super::shares::{due as due_of, seed_of, shares};
 use super::tested::{OnHost, Tested};
+use super::unmodelled::SharedBefore;
 use nicety::record::{Level, Recording};
 use nicety::{
     Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, NetworkStatistics, Place, Run,
@@ -21,7 +23,7 @@ use nicety::{
 };
 use nicety_fabric::{Buffering, LEAST, PauseSpec};
 use nicety_nic::spin::{Offered, Target};
-use nicety_traffic::{Stream, TrafficError};
+use nicety_traffic::{Due as TrafficDue, Stream, TrafficError};
 use nicety_types::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -110,15 +112,19 @@ impl Rig<'_> {
             true => self.try_burst(tested, expressions, &judged)?,
             false => None,
         };
+        self.tell_verdict(&judged.row);
         // Where a burst stops handlers there is nothing to be told of more.
         let tries = match burst.as_ref().is_some_and(|burst| burst.stopped.is_some()) {
             true => Tries::default(),
-            false => self.try_faster(tested, expressions, &judged)?,
+            false => {
+                let behind = burst.as_ref().and_then(BurstRow::behind);
+                self.try_traffic(tested, expressions, &judged, behind)?
+            }
         };
-        if burst.is_none() && tries.found_waiting() {
+        if burst.is_none() && tries.found_waiting() && !tries.recovers() {
             burst = self.try_burst(tested, expressions, &judged)?;
         }
-        Ok((judged.row.tried(tries).behind(burst), judged.failures))
+        Ok((judged.row.tried(tries).behind(burst).judged(), judged.failures))
     }
 
     /// Measures traffic that comes so fast.
@@ -226,23 +232,33 @@ impl Rig<'_> {
         })
     }
 
-    /// Offers traffic of which so many packets come at once to begin with. Gives how fast the rest came through, over its rate and at most 1,
-    /// and what failed. Where senders wait, it is the rate of the later half, unless one gets to send when it is due again. Where they do
-    /// not, it is what was not dropped, without what a burst loses, since it finds no place.
+    /// Offers traffic of which so many packets come at once to begin with, by senders that wait. Gives how fast packets of the later half left, over
+    /// the rate at which they come, the part that limits, and what failed. Where the card has caught up meanwhile, or the sender of each port
+    /// gets to send when it is due again, that is all of the rate. It has caught up where no more packets are inside than processors,
+    /// or twice as many as were `inside` in the mean without a burst.
     pub(super) fn offer_behind(
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
         speed: &Speed,
-        at_once: u64,
-    ) -> Result<(f64, Vec<Failure>), Error> {
-        let overload = Overload::of(self.request);
+        (at_once, interval_ps, inside): (u64, f64, f64),
+    ) -> Result<((f64, String), Vec<Failure>), Error> {
+        let overload = match Overload::of(self.request) {
+            Overload::Credits => Overload::Credits,
+            // What is dropped neither waits nor gets in the way of others.
+            Overload::Lossy | Overload::Pfc => Overload::Pfc,
+        };
         let offering = self.run_traffic(tested, expressions, overload, speed, false, None)?;
-        let of_burst = at_once.saturating_sub(offering.load.buffer_packets);
-        let behind = offering.dropped.saturating_sub(of_burst) as f64;
-        let kept = 1.0 - behind / (offering.all.packets - at_once).max(1) as f64;
-        let sent = offering.each.iter().map(|port| fraction_behind(port, at_once, offering.all.packets));
-        Ok((sent.fold(kept, f64::min), offering.run.failures()))
+        let of_ports = offering.each.iter().map(|port| fraction_behind(port, at_once, offering.all.packets));
+        let slowest = if offering.each.len() > 1 { of_ports.fold(1.0, f64::min) } else { 1.0 };
+        let few =
+            (2.0 * inside).max(offering.load.hpus as f64).min(offering.load.buffer_packets as f64 / 2.0);
+        let left = match offering.meter.least_inside().is_some_and(|least| least as f64 <= few) {
+            true => 1.0,
+            false => offering.meter.left_every().map_or(1.0, |every| interval_ps / every.max(1.0)),
+        };
+        let part = offering.measured.row(&offering.load, None).limiting_part;
+        Ok(((slowest.min(left), part), offering.run.failures()))
     }
 
     /// Offers traffic to a card: that of an earlier run, with its times, where there is one.
@@ -301,8 +317,12 @@ impl Rig<'_> {
         let (card, link) = (OnHost::of(cluster.host(1), tested)?, tested.link());
         let payload_handler = self.handlers.has_payload_handler() && !tested.has_frames();
         let meter = Rc::new(Meter::new(ports, payload_handler, tested.hpu().clock));
+        if let Some(shares) = &speed.shares {
+            meter.expects(shares.iter().sum());
+        }
         card.processors().watched_by(meter.clone());
         card.watch((0..ports as u32).map(sender_of));
+        let before = SharedBefore::of(card.processors(), tested.hpu());
         let run = self.run(&mut cluster, card.processors(), stop)?;
         let senders: Vec<Sender> = senders.iter().map(|sender| sender.take()).collect();
         if let Some(error) = senders.iter().find_map(|sender| sender.error.as_ref()) {
@@ -334,10 +354,12 @@ impl Rig<'_> {
             packet_bytes: (all.bytes + all.packets / 2) / all.packets,
             messages: Messages { packets_each: 1, before: 0, measured: measured.packets, after: 0 },
             // A packet takes the wire for longer where Ethernet may drop it.
-            interval: earlier
-                .map_or_else(|| Interval::of_all(all.time, all.packets), |earlier| earlier.load.interval),
+            interval: earlier.map_or_else(
+                || Interval::of_all(all.time + speed.ahead, all.packets),
+                |earlier| earlier.load.interval,
+            ),
         };
-        let mut load = Load::of(input, tested, &card, self.handlers);
+        let mut load = Load::of(input, tested, (&card, &before), self.handlers);
         if measured.is_at_rate(&load) && dropped == 0 {
             load.without_queues();
         }
@@ -365,7 +387,9 @@ impl Rig<'_> {
         let mut stream = opened.and_then(Stream::ahead).map_err(|error| refused(&error))?;
         let sender = Rc::new(RefCell::new(Sender::default()));
         let left = sender.clone();
-        let (times, ahead) = (speed.times, speed.ahead);
+        let (times, ahead, wire) = (speed.times, speed.ahead, speed.wire);
+        let generator = OnHost::of(cluster.host(sender_of(port).0), tested)?;
+        let mut paced = speed.is_below_wire().then(Clock::default);
         cluster.program(sender_of(port).0, move |host| async move {
             host.barrier().await;
             let mut rest = packets;
@@ -375,7 +399,14 @@ impl Rig<'_> {
                     left.borrow_mut().error = Some(error);
                     None
                 });
-                due.map(|due| due_of(due, times, ahead))
+                let due = due?;
+                let due = match (due, &mut paced) {
+                    (TrafficDue::Wire, Some(clock)) => {
+                        clock.next(generator.interval(frame.len() as u64), wire)
+                    }
+                    (due, _) => due,
+                };
+                Some(due_of(due, times, ahead))
             };
             let target = Target { node: CARD, pt: PT, match_bits: DATA };
             // Nobody ends it early.
@@ -403,6 +434,21 @@ impl Rig<'_> {
             Ok(())
         });
         Ok(())
+    }
+}
+
+/// When packets are due that come as fast as the card's own wire brings them, on one that is faster.
+#[derive(Default)]
+struct Clock {
+    lasts: u64,
+}
+
+impl Clock {
+    /// The next packet, which has the faster wire for that `interval`.
+    fn next(&mut self, interval: Duration, wire: f64) -> TrafficDue {
+        let at = self.lasts;
+        self.lasts += (interval.ps() as f64 * wire).round() as u64;
+        TrafficDue::At { at, lasts: self.lasts }
     }
 }
 
@@ -502,6 +548,16 @@ mod tests {
         let both = together(&[of(10, 10), of(22, 11)]);
         assert_eq!((both.packets, both.bytes), (32, 3_200));
         assert_eq!((both.time, both.late), (Duration::from_ps(10_666_667), Duration::from_us(1)));
+    }
+
+    #[test]
+    fn packets_of_the_cards_wire_are_due_at_its_rate_on_a_faster_one() {
+        let mut clock = Clock::default();
+        let next = |clock: &mut Clock, ps| match clock.next(Duration::from_ps(ps), 2.5) {
+            TrafficDue::At { at, lasts } => (at, lasts),
+            TrafficDue::Wire => unreachable!(),
+        };
+        assert_eq!([100, 40, 100].map(|ps| next(&mut clock, ps)), [(0, 250), (250, 350), (350, 600)]);
     }
 
     #[test]

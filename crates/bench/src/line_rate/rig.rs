@@ -5,6 +5,8 @@ use super::load::{Input, Interval, Load};
 use super::measured::Measured;
 use super::request::Request;
 use super::tested::{OnHost, Tested};
+use super::unmodelled::SharedBefore;
+use super::verdict::Verdict;
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{
@@ -36,15 +38,20 @@ pub(super) struct Rig<'r> {
     pub(super) card: &'r Card,
     pub(super) handlers: &'r Handlers,
     pub(super) packet_bytes: u64,
+    /// The name of what is measured, for whoever waits.
+    pub(super) place: &'r str,
+    /// Whether its figures are compared with those of other cards, and need not be confirmed.
+    pub(super) rough: bool,
 }
 
 impl Rig<'_> {
     pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
         match (&self.request.traffic[..], Tested::of(self.card)?) {
             ([], Tested::Messages(spec)) => {
-                let (row, failures) = self.send_equal(spec, recorded)?;
+                let (row, failures) = self.send_equal(spec, None, recorded)?;
+                self.tell_verdict(&row);
                 let tries = self.try_equal(&row, &failures)?;
-                Ok((row.tried(tries), failures))
+                Ok((row.tried(tries).judged(), failures))
             }
             ([], tested) => {
                 let frames = self.request.messages.unwrap_or(FRAMES);
@@ -57,6 +64,21 @@ impl Rig<'_> {
             }
             (expressions, tested) => self.offer(&tested, expressions, recorded),
         }
+    }
+
+    /// Says what the first run shows, before the search.
+    pub(super) fn tell_verdict(&self, row: &Row) {
+        let keeps_up = match (row.verdict, &row.unmodelled) {
+            (Verdict::No, _) => "no: the card does not keep up",
+            (_, None) => "yes: the card keeps up",
+            (_, Some(_)) => "not judged: contention is not modelled on this card",
+        };
+        self.tell(&format!("{keeps_up}; looking for the rate that it sustains"));
+    }
+
+    /// Says how far it is.
+    pub(super) fn tell(&self, what: &str) {
+        (self.environment.news)(&format!("{}: {what}", self.place));
     }
 
     /// The environment of a further run: what it prints and sends was told of by the first one.
@@ -73,10 +95,11 @@ impl Rig<'_> {
         (own, Interrupt::new(move || is_set(&flag) || all.as_deref().is_some_and(is_set)))
     }
 
-    /// Measures equal packets.
+    /// Measures equal packets, from a sender with such a card, or with the same one.
     pub(super) fn send_equal(
         &self,
         spec: &SpinSpec,
+        sender: Option<&Card>,
         recorded: Option<&dyn Fn(Recording)>,
     ) -> Result<(Row, Vec<Failure>), Error> {
         let messages = self.request.messages();
@@ -90,6 +113,7 @@ impl Rig<'_> {
             allowed: Allowed::ALL,
             recording: if recorded.is_some() { Level::Everything } else { Level::Packets },
             recorded_rows: (packets * ROWS_A_PACKET) as usize,
+            cards: vec![sender.unwrap_or(self.card).clone(), self.card.clone()],
             ..ClusterConfig::new(2, self.card.clone())
         })?;
         let interval = cluster.host(0).portals()?.card().wire_interval(self.packet_bytes);
@@ -97,10 +121,11 @@ impl Rig<'_> {
         // The memory lives as long as the run.
         let _memory = self.receive(&mut cluster, self.packet_bytes * messages.packets_each)?;
         let card = OnHost::Messages(cluster.host(1).portals()?.card().clone());
+        let before = SharedBefore::of(card.processors(), &spec.hpu);
         let run = self.run(&mut cluster, card.processors(), stop)?;
         let interval = Interval::of_each(interval);
         let input = Input { packet_bytes: self.packet_bytes, messages, interval };
-        let mut load = Load::of(input, &Tested::Messages(spec), &card, self.handlers);
+        let mut load = Load::of(input, &Tested::Messages(spec), (&card, &before), self.handlers);
         let measured = Measured::of(&load, &run.recording)?;
         if measured.is_at_rate(&load) {
             load.without_queues();

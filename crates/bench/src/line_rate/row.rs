@@ -7,6 +7,7 @@ use super::load::{LockRow, RetryRow};
 use super::memory::MemoryRow;
 use super::meter::TrafficRow;
 use super::sensitivity::SensitivityRow;
+use super::unmodelled::UnmodelledRow;
 use super::verdict::{PartRow, Verdict};
 use nicety_nic::RefusedCommand;
 use schemars::JsonSchema;
@@ -174,20 +175,25 @@ pub struct Row {
     pub hpus_needed: Option<u64>,
     /// Handler processors that the card has.
     pub hpus: u64,
-    /// Whether the card sustains the line rate for ever.
+    /// Whether the card sustains the line rate for ever, as far as it is modelled.
     pub sustains_line_rate: bool,
-    /// `yes`; `barely` where it does, with a part loaded to 90 % or more; or `no`.
+    /// `yes`; `barely` where it does, with a part loaded to 90 % or more; `no`; or `not judged` where it would be one of the first two, and handlers share
+    /// words in memory whose contention is not modelled on this card (`unmodelled`).
     pub verdict: Verdict,
     /// The part of the card that limits: what `limited_by` has, or else what limits in the last run that was `tried`, or the part with the
     /// highest load.
     pub limiting_part: String,
-    /// The rate that the card sustains with this part, over the line rate: above 1 it could do more. By its load; where no load says it,
-    /// as with `waiting`, the rate that was seen. Where the card does not keep up, that is the most, as far as no end of the run is in it.
-    /// Where it keeps up with traffic below the wire's rate, it is what the runs that were `tried` show, and that of the `burst`.
+    /// The rate that the card sustains, over the line rate: above 1 it could do more. It is found by the runs that were `tried`, between
+    /// `sustained_fraction` and `not_sustained_fraction`; where the load of a part gives the same within a hundredth, it is that.
     pub capacity_fraction: f64,
-    /// Runs with the same traffic at the rate that the card is said to sustain, as far as the wire takes it, and beyond that where handlers wait for
-    /// locks, words or lines; none otherwise where the traffic has the wire's rate, or where the card does not keep up.
+    /// Runs with the same traffic at other rates, in their order: the search for the rate that the card sustains. None where a burst
+    /// stops handlers, and where the card's own wire limits at the line rate.
     pub tried: Vec<TriedRow>,
+    /// The highest rate of these runs that the card sustained, over the line rate; 1 where no higher one did, and it keeps up. None without a search, and
+    /// where it sustained none.
+    pub sustained_fraction: Option<f64>,
+    /// The lowest rate above that it did not sustain; none where it sustained all that was looked for.
+    pub not_sustained_fraction: Option<f64>,
     /// A run at the traffic's rate that a burst comes before, where handlers wait for locks, words or lines, or where a run that was tried was
     /// stopped.
     pub burst: Option<BurstRow>,
@@ -231,6 +237,8 @@ pub struct Row {
     pub(super) has_more_to_do: bool,
     /// The memory of handlers: what of it is shared, and who waits there.
     pub memory: MemoryRow,
+    /// Words that handlers share in memory whose contention is not modelled.
+    pub unmodelled: Option<UnmodelledRow>,
     /// Commands of handlers that the card refused, in the whole run: messages before and after those measured are in it.
     pub refused_commands: Vec<RefusedCommand>,
     /// The traffic, and what became of it, if packets are not the wire's: then all figures are over the whole run, the

@@ -106,6 +106,20 @@ impl Studied<'_> {
         self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.moved(to)?)))
     }
 
+    /// How many packets a second the card sustains as it is, by a search as rough as that of the others.
+    fn rate(&self, row: &Row, request: &Request, environment: &Environment<'_>) -> Result<f64, Error> {
+        let of = |row: &Row| row.capacity_fraction * row.line_rate_packets_per_s;
+        if row.tried.is_empty() {
+            return Ok(of(row));
+        }
+        let Environment { compiled, ref interrupt, .. } = *environment;
+        let environment = &Environment { compiled, interrupt: interrupt.clone(), ..Environment::default() };
+        let handlers = &handlers_of(request, environment, self.nic, self.card)?;
+        let (packet_bytes, card, place) = (row.packet_bytes, self.card, self.nic);
+        let rig = Rig { request, environment, card, handlers, packet_bytes, place, rough: true };
+        Ok(of(&rig.measure(None)?.0))
+    }
+
     fn unmoved(&self) -> Vec<String> {
         let still = |p: &&Parameter| p.moved(Move::Halve).is_none() && p.moved(Move::Double).is_none();
         self.assumed().filter(still).map(key_of).collect()
@@ -140,7 +154,8 @@ impl Run<'_> {
             false => request.check_ports(self.studied.nic, &Tested::of(card)?)?,
         }
         let handlers = &handlers_of(request, environment, self.studied.nic, card)?;
-        let rig = Rig { request, environment, card, handlers, packet_bytes: self.packet_bytes };
+        let (packet_bytes, place) = (self.packet_bytes, self.studied.nic);
+        let rig = Rig { request, environment, card, handlers, packet_bytes, place, rough: true };
         let (row, failures) = rig.measure(None)?;
         // What fails with the card as it is fails here, too.
         let new: Vec<Failure> =
@@ -197,13 +212,14 @@ pub(super) fn study(
     let mut runs = runs.iter().peekable();
     for row in rows {
         let Some(studied) = studied.iter().find(|card| card.nic == row.nic) else { continue };
+        let rate = studied.rate(row, request, environment)?;
         let mut own = Vec::new();
         while let Some(run) =
             runs.next_if(|run| run.studied.nic == row.nic && run.packet_bytes == row.packet_bytes)
         {
             own.push((run, outcomes.next().expect("an outcome for each run")));
         }
-        row.sensitivity = Some(summary(row, studied, own));
+        row.sensitivity = Some(summary(row, rate, studied, own));
     }
     Ok(())
 }
@@ -250,8 +266,13 @@ fn next_of<'r, 's>(runs: &'r [Run<'s>], next: &AtomicUsize) -> Option<(usize, &'
     Some((number, runs.get(number)?))
 }
 
-/// The values that matter most for a row.
-fn summary(row: &Row, studied: &Studied<'_>, outcomes: Vec<(&Run<'_>, Outcome)>) -> SensitivityRow {
+/// The values that matter most for a row, whose card sustains so many packets a second.
+fn summary(
+    row: &Row,
+    rate: f64,
+    studied: &Studied<'_>,
+    outcomes: Vec<(&Run<'_>, Outcome)>,
+) -> SensitivityRow {
     let mut values: Vec<SensitiveRow> = Vec::new();
     let (mut stopped, mut moved) = (Vec::new(), 0);
     for (run, outcome) in outcomes {
@@ -276,7 +297,6 @@ fn summary(row: &Row, studied: &Studied<'_>, outcomes: Vec<(&Run<'_>, Outcome)>)
     let weight = |value: &SensitiveRow| {
         let both = [&value.halved, &value.doubled];
         let changes = both.into_iter().flatten().any(|found| found.verdict != row.verdict);
-        let rate = row.capacity_fraction * row.line_rate_packets_per_s;
         let change = |found: &MovedRow| (found.capacity_packets_per_s / rate).ln().abs();
         (changes, both.into_iter().flatten().map(change).fold(0.0, f64::max))
     };
@@ -335,7 +355,7 @@ mod tests {
             Ok(moved(Verdict::Yes, 1.5 / 1.9)),
             Err(Error::HandlerTrap("it stops".into())),
         ];
-        let found = summary(&row, &studied, runs.iter().zip(outcomes).collect());
+        let found = summary(&row, 1.5e6, &studied, runs.iter().zip(outcomes).collect());
         let keys: Vec<String> = found.values.iter().map(|value| value.key.clone()).collect();
         let of = |at: usize| key_of(parameters[at]);
         assert_eq!(keys, [of(2), of(1), of(3)]);

@@ -18,6 +18,9 @@ pub enum Verdict {
     Yes,
     /// Yes, but the load of a part is between 90 and 100 %.
     Barely,
+    /// Yes or barely, if handlers did not share words whose contention is not modelled on the card.
+    #[serde(rename = "not judged")]
+    NotJudged,
     /// No.
     #[default]
     No,

@@ -42,7 +42,7 @@ pub(crate) use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::commands::printf::Printed;
-pub use handlers::contention::{HeldWord, RetriedWord};
+pub use handlers::contention::{AtomicWord, HeldWord, RetriedWord};
 pub use handlers::memory::cached::{CacheCounts, CacheUse};
 pub use handlers::memory::levels::LevelUse;
 pub use handlers::memory::waits::WaitingLine;

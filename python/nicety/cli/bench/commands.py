@@ -80,7 +80,7 @@ def _handlers(
     handlers = Handlers(file, **named, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
     allow = allow_failures or ""
     run = partial(check_line_rate, handlers, allow_failures=allow, **output.timeline, **given)
-    output.of(run, line_rate_text, line_rate_figure)
+    output.of(run, line_rate_text, line_rate_figure, tells=True)
 
 
 def _channel_latency(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -38,6 +39,7 @@ class Output:
         figure: Callable[..., Figure],
         *,
         spread: bool = False,
+        tells: bool = False,
         **shown: bool,
     ) -> _R:
         """Run a benchmark, write its files, and print it.
@@ -47,6 +49,7 @@ class Output:
             text: makes the report a text.
             figure: makes it a picture.
             spread: whether it is spread over the processes of the command, where MPI has started several.
+            tells: whether it also has `news` on its way.
             shown: what of it is shown, for both.
 
         Raises:
@@ -67,7 +70,9 @@ class Output:
             if is_first:
                 self.files.check()
             warnings.simplefilter("always", RecordingWarning)
-            report, failed = with_report(run, progress=lambda done, total: bar.advance(done, total, "measuring"))
+            news = {"news": bar.tell} if tells else {}
+            advance = partial(bar.advance, description="measuring")
+            report, failed = with_report(run, progress=advance, **news)
         for warning in warned:
             note(str(warning.message))
         self.files.write(report, lambda: figure(report, **shown))

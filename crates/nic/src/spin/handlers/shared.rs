@@ -2,10 +2,11 @@
 
 use crate::spin::Processors;
 use crate::spin::handlers::contention::exclusive::Act;
-use crate::spin::handlers::contention::{Seen, Word};
+use crate::spin::handlers::contention::{AtomicWord, Seen, Word};
 use crate::spin::handlers::running::Running;
 use crate::spin::programs::attachments::Attachment;
 use crate::spin::programs::memory::Piece;
+use crate::spin::spec::{self, Level};
 use nicety_hpu::{Image, OrderPoint, TrapKind};
 
 /// Where scratchpads of handlers written for PsPIN begin among the places of words: behind the largest HPU memory.
@@ -54,6 +55,35 @@ impl Running {
 }
 
 impl Processors {
+    /// The words on which atomic operations of handlers have worked, those with the most accesses first.
+    pub fn atomic_words(&self) -> Vec<AtomicWord> {
+        let memories = &self.hpu.memories;
+        let programs = self.attachments.programs.borrow();
+        let is_data = |place: u32| {
+            programs.iter().any(|program| {
+                let (start, bytes) = (program.data.start, program.data.bytes.borrow().len());
+                place.checked_sub(start).is_some_and(|offset| (offset as usize) < bytes)
+            })
+        };
+        self.contention.atomic_words(|place| match place {
+            PADS.. => Level::L1,
+            place if is_data(place) => memories.place(spec::Piece::Data),
+            _ => memories.place(spec::Piece::State),
+        })
+    }
+
+    /// The bytes that handlers share now: all states, and the variables of all programs.
+    pub fn shared_bytes(&self) -> [Vec<u8>; 2] {
+        let mut all = [Vec::new(), Vec::new()];
+        for attachment in self.attachments.attached.borrow().iter().flatten() {
+            all[0].extend_from_slice(&attachment.state.bytes.borrow());
+        }
+        for program in self.attachments.programs.borrow().iter() {
+            all[1].extend_from_slice(&program.data.bytes.borrow());
+        }
+        all
+    }
+
     /// Reports an access of a run to a word of its own memory.
     pub(in crate::spin) fn comes_to(&self, word: &SharedWord, access: &WordAccess<'_>) {
         let SharedWord { place, of, offset } = *word;

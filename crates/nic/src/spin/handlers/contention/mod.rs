@@ -11,6 +11,7 @@
 pub(in crate::spin) mod exclusive;
 
 use crate::spin::handlers::refusals::place;
+use crate::spin::spec::Level;
 use exclusive::{Access, Act, Exclusive, Held};
 use nicety_hpu::Image;
 use nicety_types::{Duration, Time};
@@ -65,6 +66,17 @@ pub struct RetriedWord {
     pub handed_over: Duration,
 }
 
+/// A word of HPU memory on which atomic operations work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtomicWord {
+    /// The word, such as `byte 8 of the state`.
+    pub word: String,
+    /// The level of memory in which it lies.
+    pub level: Level,
+    /// Accesses to it from the first atomic operation on, loads and stores among them.
+    pub accesses: u64,
+}
+
 /// A handler whose last access left the word unchanged: it failed to take it, or only loaded it.
 #[derive(Debug)]
 struct Attempt {
@@ -85,6 +97,7 @@ struct State {
     /// Waiting handlers, and since when.
     waiting: Vec<(u64, Time)>,
     waits: u64,
+    accesses: u64,
     /// Changes of its value.
     changes: u64,
     /// Places of waits, with their number.
@@ -128,6 +141,7 @@ impl Contention {
             return;
         }
         let state = words.entry(seen.word).or_insert_with(|| State::new(name()));
+        state.accesses += 1;
         state.note(seen);
         let mut attempts = self.attempts.borrow_mut();
         if let Some(attempt) = attempts.get_mut(&seen.run) {
@@ -196,6 +210,19 @@ impl Contention {
         found
     }
 
+    /// The words of HPU memory on which atomic operations work, those with the most accesses first; `level` says where a word lies.
+    pub(in crate::spin) fn atomic_words(&self, level: impl Fn(u32) -> Level) -> Vec<AtomicWord> {
+        let of = |(word, state): (&Word, &State)| match word {
+            Word::Hpu(place) => {
+                Some(AtomicWord { word: state.name.clone(), level: level(*place), accesses: state.accesses })
+            }
+            Word::Host(_) => None,
+        };
+        let mut found: Vec<AtomicWord> = self.words.borrow().iter().filter_map(of).collect();
+        found.sort_by_key(|word| std::cmp::Reverse(word.accesses));
+        found
+    }
+
     /// Whether handlers take words, so that others may have to wait or to try again.
     pub(in crate::spin) fn takes(&self) -> bool {
         self.takes.get()
@@ -215,6 +242,7 @@ impl State {
             exclusive: Exclusive::default(),
             waiting: Vec::new(),
             waits: 0,
+            accesses: 0,
             changes: 0,
             waited_at: BTreeMap::new(),
             lines: BTreeMap::new(),

@@ -1,0 +1,284 @@
+//! The search for the rate that a card sustains: runs at rates between one that it sustains and one that it does not.
+//!
+//! A run that does not come through says how fast packets left while they waited, which is next to the rate that is looked for, as long
+//! as handlers get on alike then. So the search goes on from that figure and confirms it by runs on either side; where it misleads, the
+//! interval is halved.
+
+use nicety::Error;
+
+/// How far below the rate at which packets left it is confirmed, and how far above that.
+const BELOW: f64 = 0.01;
+const ABOVE: f64 = 1.03;
+/// How near a run above has to be to be one beside it.
+const BESIDE: f64 = 1.05;
+/// An interval that is no wider than this is the result.
+const NARROW: f64 = 1.02;
+/// Where nothing says where in it the rate is, it may be that wide.
+const WIDE: f64 = 1.03;
+/// How far beyond the rate that loads give is tried first, and how much more than the rate before where that came through: the more
+/// the oftener it does.
+const BEYOND: f64 = 1.05;
+const FAR: f64 = 1.25;
+const FARTHER: f64 = 2.0;
+/// Least step.
+const LEAST: f64 = 1.005;
+/// Most rates that are tried, and how many runs may be stopped.
+const MOST: usize = 14;
+const MOST_STOPPED: usize = 5;
+/// How near to the rate at which packets left one by loads is the same: that has no ends of a run in it.
+const SAME: f64 = 0.01;
+/// Enough of a search that only compares cards: a run that does not come through at no more than this over what it lets through.
+const ROUGH: f64 = 1.1;
+
+/// What a run at a rate has shown. Rates are over that of the first run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// All came through, and the rate that loads give then.
+    Sustained(f64),
+    /// Packets were lost or piled up, and this rate came through.
+    Behind(f64),
+    /// A handler was stopped, or something failed.
+    Stopped,
+    /// The packets come at another rate than all of them do.
+    OtherRate,
+}
+
+/// What is known before the search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// Whether the card sustains the rate of the first run; if not, what came through.
+    pub(super) first: Outcome,
+    /// What loads say that it sustains.
+    pub(super) loads: f64,
+    /// The most that is looked for.
+    pub(super) most: f64,
+    /// Whether figures of cards are to be compared, and need not be confirmed.
+    pub(super) rough: bool,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Found {
+    /// The rate that the card sustains.
+    pub(super) rate: f64,
+    /// The highest rate that it sustained in a run; 0 where there was none.
+    pub(super) sustained: f64,
+    /// The lowest rate above that it did not sustain; none where it sustained the most that was looked for.
+    pub(super) not_sustained: Option<f64>,
+}
+
+/// Looks for the rate that a card sustains; none where runs say nothing of it.
+///
+/// # Errors
+/// Those of `run`.
+pub(super) fn search(
+    known: &Known,
+    mut run: impl FnMut(f64, &Found) -> Result<Outcome, Error>,
+) -> Result<Option<Found>, Error> {
+    let mut interval = Interval::of(known);
+    for _ in 0..MOST {
+        let Some(next) = interval.next(known) else { break };
+        match run(next, &interval.found(known))? {
+            Outcome::OtherRate => return Ok(None),
+            outcome => interval.narrow(next, outcome),
+        }
+    }
+    Ok(Some(interval.found(known)))
+}
+
+/// The rates between which the one is that is looked for.
+#[derive(Debug)]
+struct Interval {
+    low: f64,
+    high: Option<f64>,
+    /// What came through at the high one.
+    through: Option<f64>,
+    /// What loads say, by the latest run that came through.
+    loads: f64,
+    /// How far below what came through is tried next, and how far beyond what was sustained.
+    below: f64,
+    far: f64,
+    stopped: usize,
+    /// Whether the card sustained more than what came through of a rate that was too high.
+    misled: bool,
+}
+
+impl Interval {
+    fn of(known: &Known) -> Interval {
+        let mut interval = Interval {
+            low: 0.0,
+            high: None,
+            through: None,
+            loads: known.loads,
+            below: BELOW,
+            far: LEAST,
+            stopped: 0,
+            misled: false,
+        };
+        interval.narrow(1.0, known.first);
+        // Loads of the first run say as much as those of a later one.
+        interval.loads = known.loads;
+        interval.far = LEAST;
+        interval
+    }
+
+    fn narrow(&mut self, rate: f64, outcome: Outcome) {
+        match outcome {
+            Outcome::Sustained(loads) => {
+                self.misled |= self.through.is_some_and(|through| through < rate);
+                (self.low, self.loads, self.below) = (rate, loads, BELOW);
+                self.far = if self.far < FAR { FAR } else { FARTHER * self.far };
+            }
+            Outcome::Behind(through) => {
+                // What is a little too fast loses little: then more is needed to find what is not.
+                let near = self.through.is_some_and(|before| through > before * (1.0 - 2.0 * self.below));
+                self.below = if near && self.high.is_some() { 2.0 * self.below } else { BELOW };
+                (self.high, self.through) = (Some(rate), Some(through.min(rate)));
+            }
+            Outcome::Stopped => {
+                self.stopped += 1;
+                (self.high, self.through) = (Some(rate), None);
+            }
+            Outcome::OtherRate => {}
+        }
+    }
+
+    /// The next rate to try; none where enough is known.
+    fn next(&self, known: &Known) -> Option<f64> {
+        let Some(high) = self.high else {
+            let next = (BEYOND * self.loads).max(self.far * self.low).min(known.most);
+            return (next >= LEAST * self.low).then_some(next);
+        };
+        if high <= NARROW * self.low || self.stopped >= MOST_STOPPED {
+            return None;
+        }
+        match self.through.filter(|_| !self.misled) {
+            Some(through) if known.rough && high <= ROUGH * through => None,
+            Some(through) if known.rough => Some(BESIDE * through),
+            Some(through) => {
+                let (below, above) = (through * (1.0 - self.below), ABOVE * through);
+                match below > LEAST * self.low {
+                    true => Some(below),
+                    false => (high > BESIDE * through).then_some(above),
+                }
+            }
+            // While packets wait, the card does less than it is seen to sustain.
+            None if self.low > 0.0 => (high > WIDE * self.low).then(|| (self.low * high).sqrt()),
+            None => Some(high / 2.0),
+        }
+    }
+
+    fn found(&self, known: &Known) -> Found {
+        let rate = match (self.high, self.through) {
+            (None, _) => self.low,
+            (Some(high), Some(through)) => {
+                let by_loads = [self.loads, known.loads]
+                    .into_iter()
+                    .find(|loads| (loads / through - 1.0).abs() <= SAME && (self.low..=high).contains(loads));
+                by_loads.unwrap_or(through).max(self.low)
+            }
+            (Some(_), None) => self.low,
+        };
+        Found { rate, sustained: self.low, not_sustained: self.high }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A search on a card that sustains so much, and lets so much through while packets wait; loads say something else.
+    fn find(loads: f64, sustains: f64, through: impl Fn(f64) -> f64) -> (Found, Vec<f64>) {
+        let run = |rate: f64| match rate <= sustains {
+            true => Outcome::Sustained(loads),
+            false => Outcome::Behind(through(rate)),
+        };
+        let known = Known { first: run(1.0), loads, most: 100.0, rough: false };
+        let mut rates = Vec::new();
+        let found = search(&known, |rate, _| {
+            rates.push((rate * 1000.0).round() / 1000.0);
+            Ok(run(rate))
+        });
+        (found.unwrap().unwrap(), rates)
+    }
+
+    #[test]
+    fn loads_that_are_right_are_confirmed_on_either_side() {
+        let (found, rates) = find(4.0, 4.0, |_| 4.02);
+        assert_eq!((found.rate, rates), (4.0, vec![4.2, 3.98]));
+        assert_eq!((found.not_sustained, found.sustained), (Some(4.2), 0.99 * 4.02));
+        // And the same where the first rate is too high already.
+        let (found, rates) = find(0.25, 0.25, |_| 0.25);
+        assert_eq!((found.rate, rates), (0.25, vec![0.248, 0.258]));
+    }
+
+    #[test]
+    fn loads_that_are_wrong_say_where_to_begin() {
+        let (found, rates) = find(14.9, 2.2, |_| 2.2);
+        assert_eq!((found.rate, rates), (2.2, vec![15.645, 2.178, 2.266]));
+        let (found, _) = find(1.1, 50.0, |_| 50.0);
+        assert_eq!(found.rate, 50.0);
+    }
+
+    #[test]
+    fn a_card_that_gets_less_through_the_more_comes_is_found_by_halves() {
+        let (found, rates) = find(40.0, 4.0, |rate| 4.0 / rate);
+        assert!((0.97..=1.0).contains(&(found.rate / 4.0)), "{found:?} {rates:?}");
+        assert!(found.not_sustained.unwrap() / found.sustained <= WIDE);
+    }
+
+    #[test]
+    fn the_most_that_is_looked_for_is_enough() {
+        let known = Known { first: Outcome::Sustained(9.0), loads: 9.0, most: 2.5, rough: false };
+        let found = search(&known, |_, _| Ok(Outcome::Sustained(9.0))).unwrap().unwrap();
+        assert_eq!(found, Found { rate: 2.5, sustained: 2.5, not_sustained: None });
+        let full = Known { most: 1.0, ..known };
+        let found = search(&full, |_, _| unreachable!()).unwrap().unwrap();
+        assert_eq!((found.rate, found.not_sustained), (1.0, None));
+    }
+
+    #[test]
+    fn runs_that_are_stopped_are_followed_by_ones_in_between() {
+        let mut rates = Vec::new();
+        let known = Known { first: Outcome::Sustained(10.0), loads: 10.0, most: 100.0, rough: false };
+        let found = search(&known, |rate, _| {
+            rates.push((rate * 1000.0).round() / 1000.0);
+            Ok(if rate > 5.0 { Outcome::Stopped } else { Outcome::Sustained(100.0) })
+        });
+        let found = found.unwrap().unwrap();
+        assert_eq!(rates, [10.5, 3.24, 5.833, 4.348, 5.036, 4.679, 4.854, 4.944]);
+        assert_eq!((found.rate, found.sustained), (found.sustained, found.rate));
+        assert!(found.rate > 4.8);
+        let all = search(&known, |_, _| Ok(Outcome::Stopped)).unwrap().unwrap();
+        assert_eq!(all.rate, 1.0);
+        assert!(search(&known, |_, _| Err(Error::Interrupted)).is_err());
+        assert_eq!(search(&known, |_, _| Ok(Outcome::OtherRate)), Ok(None));
+    }
+
+    #[test]
+    fn a_rough_search_needs_one_run_beside_what_comes_through() {
+        let mut rates = Vec::new();
+        let known = Known { first: Outcome::Sustained(8.0), loads: 8.0, most: 100.0, rough: true };
+        let found = search(&known, |rate, _| {
+            rates.push(rate);
+            Ok(Outcome::Behind(4.0))
+        });
+        assert_eq!((found.unwrap().unwrap().rate, rates), (4.0, vec![8.4, 4.2]));
+    }
+
+    proptest! {
+        /// Whatever loads say, and however much less comes through of more than the card sustains.
+        #[test]
+        fn any_rate_is_found_within_3_percent(
+            loads in -3f64..4.0, sustains in -3f64..4.0, less in 0f64..1.0, blur in -0.01f64..0.01,
+        ) {
+            let (loads, sustains) = (loads.exp(), sustains.exp());
+            let (found, rates) = find(loads, sustains, |rate| {
+                sustains * (1.0 - less * (1.0 - sustains / rate)) * (1.0 + blur)
+            });
+            prop_assert!((found.rate / sustains - 1.0).abs() <= 0.03, "{found:?} of {sustains}: {rates:?}");
+            prop_assert!(rates.len() < MOST);
+        }
+    }
+}

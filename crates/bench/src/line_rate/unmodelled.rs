@@ -1,0 +1,152 @@
+//! Words that handlers share in memory whose contention the card does not model: atomic operations there cost what they cost one processor
+//! alone, so that a card that keeps up with them may not.
+
+use super::row::Row;
+use super::verdict::Verdict;
+use nicety_nic::spin::{AtomicWord, HpuSpec, Level, Piece, Processors};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Shared words in memory in which no access waits for another. No card has such a memory.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Unmodelled")]
+pub struct UnmodelledRow {
+    /// The word with the most accesses of those on which atomic operations work; none where handlers share words by loads and stores alone.
+    pub word: Option<String>,
+    /// Accesses of a packet to it, from the first atomic operation on.
+    pub word_accesses: f64,
+    /// Words there on which atomic operations work.
+    pub atomic_words: u64,
+    /// Words of ideal memory, of the state or of variables, that have another value at the end: handlers have stored them.
+    pub stored_words: u64,
+    /// The levels of memory, as the card's spec names them.
+    pub levels: Vec<&'static str>,
+    /// The keys of the card's spec that model it. Those with a value are enough.
+    pub keys: Vec<String>,
+}
+
+/// What handlers shared, before a run.
+pub(super) struct SharedBefore {
+    bytes: [Vec<u8>; 2],
+}
+
+/// Pieces of memory that handlers share.
+const SHARED: [Piece; 2] = [Piece::State, Piece::Data];
+
+impl SharedBefore {
+    pub(super) fn of(processors: &Processors, hpu: &HpuSpec) -> SharedBefore {
+        // Of other memory nobody asks.
+        let is_ideal = SHARED.iter().any(|piece| hpu.memories.place(*piece) == Level::Ideal);
+        let bytes = if is_ideal { processors.shared_bytes() } else { Default::default() };
+        SharedBefore { bytes }
+    }
+
+    /// What is not modelled of a run with so many packets; none where all is, or where one processor has the memory for itself.
+    pub(super) fn unmodelled(
+        &self,
+        processors: &Processors,
+        hpu: &HpuSpec,
+        packets: u64,
+    ) -> Option<UnmodelledRow> {
+        let memories = &hpu.memories;
+        if hpu.cores < 2 {
+            return None;
+        }
+        // Where handlers are PsPIN's there are no keys that model it.
+        let is_free = |word: &AtomicWord| match word.level {
+            Level::Ideal => true,
+            Level::Core => false,
+            level => hpu.pspin.is_none() && !memories.in_order(level),
+        };
+        let words: Vec<AtomicWord> = processors.atomic_words().into_iter().filter(is_free).collect();
+        let now = processors.shared_bytes();
+        let stored = |number: usize| match memories.place(SHARED[number]) {
+            Level::Ideal => changed(&self.bytes[number], &now[number]),
+            _ => 0,
+        };
+        let stored = [stored(0), stored(1)];
+        let mut levels: Vec<Level> = words.iter().map(|word| word.level).collect();
+        levels.extend(stored.iter().any(|words| *words > 0).then_some(Level::Ideal));
+        levels.sort_unstable();
+        levels.dedup();
+        if levels.is_empty() {
+            return None;
+        }
+        let is_used = |piece: Piece| {
+            let of = if piece == Piece::State { "the state" } else { "the program's data" };
+            stored[usize::from(piece == Piece::Data)] > 0 || words.iter().any(|word| word.word.ends_with(of))
+        };
+        let pieces: Vec<Piece> = SHARED.into_iter().filter(|piece| is_used(*piece)).collect();
+        Some(UnmodelledRow {
+            word: words.first().map(|word| word.word.clone()),
+            word_accesses: words.first().map_or(0.0, |word| word.accesses as f64 / packets.max(1) as f64),
+            atomic_words: words.len() as u64,
+            stored_words: stored.iter().sum(),
+            keys: levels.iter().flat_map(|level| keys(*level, &pieces)).collect(),
+            levels: levels.into_iter().map(Level::name).collect(),
+        })
+    }
+}
+
+/// Words of four bytes with another value.
+fn changed(before: &[u8], now: &[u8]) -> u64 {
+    before.chunks(4).zip(now.chunks(4)).filter(|(before, now)| before != now).count() as u64
+}
+
+/// The keys that model the contention of a level: pieces in ideal memory move to one that has banks.
+fn keys(level: Level, pieces: &[Piece]) -> Vec<String> {
+    let (first, level) = match level {
+        Level::Ideal => {
+            (pieces.iter().map(|piece| format!("memory.{}=l1", piece.key())).collect(), Level::L1)
+        }
+        level => (vec![format!("memory.{}.contended=true", level.name())], level),
+    };
+    let of_level = ["banks", "occupancy", "atomics", "atomic_occupancy"];
+    let of_level = of_level.iter().map(|key| format!("memory.{}.{key}", level.name()));
+    [first, of_level.collect()].concat()
+}
+
+impl Row {
+    /// The verdict of a row whose contention is not modelled: a card that does not keep up even so does not keep up.
+    pub(super) fn judged(self) -> Row {
+        match (&self.unmodelled, self.verdict) {
+            (Some(_), Verdict::Yes | Verdict::Barely) => Row { verdict: Verdict::NotJudged, ..self },
+            _ => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_name_a_level_with_banks() {
+        let ideal = keys(Level::Ideal, &[Piece::State, Piece::Data]);
+        assert_eq!(ideal[..3], ["memory.state=l1", "memory.data=l1", "memory.l1.banks"]);
+        assert_eq!(keys(Level::L2, &[])[..2], ["memory.l2.contended=true", "memory.l2.banks"]);
+    }
+
+    #[test]
+    fn words_are_changed_by_their_bytes() {
+        assert_eq!(changed(&[0; 12], &[0, 0, 1, 0, 0, 0, 0, 0, 9, 9, 9, 9]), 2);
+        assert_eq!(changed(&[1; 6], &[1, 1, 1, 1, 1, 2]), 1);
+    }
+
+    #[test]
+    fn no_stays_no() {
+        let row = UnmodelledRow {
+            word: None,
+            word_accesses: 0.0,
+            atomic_words: 0,
+            stored_words: 1,
+            levels: vec!["ideal"],
+            keys: Vec::new(),
+        };
+        let of = |verdict, unmodelled| Row { verdict, unmodelled, ..Row::default() }.judged().verdict;
+        assert_eq!(of(Verdict::Yes, Some(row.clone())), Verdict::NotJudged);
+        assert_eq!(of(Verdict::Barely, Some(row.clone())), Verdict::NotJudged);
+        assert_eq!(of(Verdict::No, Some(row)), Verdict::No);
+        assert_eq!(of(Verdict::Yes, None), Verdict::Yes);
+    }
+}
