@@ -105,6 +105,9 @@ def _by_runs(row: LineRateRow) -> str:
     most, least = row["sustained_fraction"], row["not_sustained_fraction"]
     above = [run for run in row["tried"] if run["rate_fraction"] == least]
     burst = row["burst"]
+    if burst is not None and burst["stopped"] is not None:
+        # No rate is sustained behind one.
+        return ""
     at_once = above[0]["at_once"] if above else burst["at_once"] if burst and least == 1 else 0
     behind = f", behind a burst of {at_once} packets" if at_once else ""
     wire = ", on a faster wire" if any(run["beyond_wire"] for run in above) else ""
