@@ -60,6 +60,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NICETY_CACHE", str(session / "cache"))
+        # Whether it is told depends on how long a command takes.
+        patch.setenv("NICETY_NEWS", "0")
         yield
 
 

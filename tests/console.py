@@ -109,6 +109,8 @@ class Shell:
         self.status = 0
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], _GO])
         self.environment = {**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONSAFEPATH": ""}
+        # Whether it is told depends on how long a command takes.
+        self.environment["NICETY_NEWS"] = "0"
 
     def run(self, command: str) -> list[str]:
         """Run a command; give the lines it prints, its messages among them."""

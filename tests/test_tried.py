@@ -425,7 +425,10 @@ def test_the_verdict_is_told_before_the_search_and_then_its_steps(tmp_path: Path
     assert told[0] == "spin-100g, traffic: no: the card does not keep up; looking for the rate that it sustains"
 
 
-def test_what_is_told_stands_on_stderr_once_it_takes_longer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_told_stands_on_stderr_once_it_takes_longer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NICETY_NEWS")
     bar = Bar("measuring", terminal=False)
     bar.tell("yes")
     bar.tell("2 x")

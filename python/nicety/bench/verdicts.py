@@ -77,7 +77,8 @@ def _unmodelled(row: LineRateRow) -> str:
             f"use {found['word']}{more} by atomic operations, {fixed(found['word_accesses'], 1)} times a packet"
         )
     if found["stored_words"]:
-        used.append(f"store {found['stored_words']} words that they share")
+        words = "1 word" if found["stored_words"] == 1 else f"{found['stored_words']} words"
+        used.append(f"store {words} that they share")
     where = " and ".join("ideal memory" if level == "ideal" else level for level in found["levels"])
     return (
         f"contention is not modelled on this card: handlers {' and '.join(used)}, in {where}, where no access waits "

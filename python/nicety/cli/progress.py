@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _AFTER_S = 1.0
 _NEWS_AFTER_S = 0.5
+_NEWS = "NICETY_NEWS"
+"""The environment's variable with which 0 leaves out what is told where stderr is no terminal."""
 
 
 class Bar:
@@ -67,7 +70,7 @@ class Bar:
                 self._say(text)
 
     def _say(self, news: str) -> None:
-        if not self._terminal and not self._ended:
+        if not self._terminal and not self._ended and os.environ.get(_NEWS) != "0":
             from nicety.cli.output import note
 
             note(news)
