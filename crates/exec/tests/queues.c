@@ -257,6 +257,29 @@ static void behind(void) {
     CHECK(received->ops->readerr(received, &error, 0) == 1 && error.err == ECANCELED && error.op_context == then);
 }
 
+/* Messages as long as a buffer for many takes, and a longer one. */
+static void long_ones(void) {
+    enum { MOST = 1 << 20, BUFFER = 3 * MOST };
+    static char in[BUFFER], out[MOST + 5], last[1];
+    struct fi_cq_tagged_entry done;
+    struct fi_cq_err_entry error;
+    if (rank == 0) {
+        CHECK(!ep->tagged->recv(ep, last, 1, NULL, 1, 9, 0, last) && next(received).op_context == last);
+        for (int i = 0; i < 2; i++) {
+            memset(out, 5 + i, sizeof out);
+            CHECK(!ep->msg->send(ep, out, (size_t)MOST + (i ? 5 : 0), NULL, 1, out) && next(sent).op_context == out);
+        }
+        return;
+    }
+    CHECK(!ep->msg->recv(ep, in, sizeof in, NULL, 0, in) && !ep->tagged->inject(ep, last, 1, 0, 9));
+    done = next(received);
+    CHECK(done.buf == in && done.len == MOST && in[MOST - 1] == 5 && !(done.flags & FI_MULTI_RECV));
+    while (received->ops->read(received, &done, 1) == -EAGAIN)
+        ;
+    CHECK(received->ops->readerr(received, &error, 0) == 1 && error.err == 265 && error.len + error.olen == MOST + 5);
+    CHECK(error.flags & FI_MULTI_RECV && error.len >= MOST && in[2 * MOST - 1] == 6);
+}
+
 /* Accesses to the memory of another are of the sending side; what comes of them with data is of the receiving one. */
 static void accesses(int has_atomics) {
     static uint64_t memory[8], out[2] = {5, 6}, old, places[2];
@@ -398,7 +421,7 @@ int main(int count, char **words) {
     }
     if (!strcmp(what, "names"))
         names();
-    int how = !strcmp(what, "many") ? MANY : !strcmp(what, "counts") ? COUNTERS | SELECTIVE : 0;
+    int how = !strcmp(what, "many") || !strcmp(what, "long ones") ? MANY : !strcmp(what, "counts") ? COUNTERS | SELECTIVE : 0;
     how |= !strcmp(what, "counts alone") ? COUNTERS | NO_QUEUES : !strcmp(what, "behind") ? COUNTERS | SELECTIVE : 0;
     how |= !strcmp(what, "objects") ? NO_QUEUES | NOTHING : 0;
     int is_access = !strncmp(what, "access", 6), has_atomics = !strcmp(what, "access atomics");
@@ -414,6 +437,8 @@ int main(int count, char **words) {
         many();
     else if (!strcmp(what, "behind"))
         behind();
+    else if (!strcmp(what, "long ones"))
+        long_ones();
     else if (is_access)
         accesses(has_atomics);
     else if (!strcmp(what, "objects"))

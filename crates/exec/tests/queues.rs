@@ -43,7 +43,8 @@ fn counters_need_no_queues() {
 
 #[test]
 fn a_buffer_for_many_messages_takes_as_many_as_fit_on_every_design() {
-    for (nic, what) in CARDS.into_iter().flat_map(|nic| [(nic, "many"), (nic, "behind")]) {
+    for (nic, what) in CARDS.into_iter().flat_map(|nic| [(nic, "many"), (nic, "behind"), (nic, "long ones")])
+    {
         ends(nic, what);
     }
 }

@@ -50,7 +50,7 @@ impl Program {
     ) -> Result<Completion, Error> {
         let head = with.map_or(0, |with| with.head);
         let sent = received.length - head.min(received.length);
-        let bytes = sent.min(room);
+        let bytes = sent.min(room).min(own.part.len().saturating_sub(head));
         // What is in front of a message may have been written over by the next one where they share the memory.
         let data = match with {
             Some(with) if head == 0 || self.stand_ins.has_pages(own.part.len()) => with.data,
@@ -62,14 +62,14 @@ impl Program {
                 .map_err(|error| self.unreachable(", to be received into,", (address, bytes), &error))?;
         }
         self.counts.borrow_mut().receives += 1;
-        self.ended.count(Kind::Recv, sent <= room);
+        self.ended.count(Kind::Recv, sent <= bytes);
         let flags = done::RECV
             | if with.is_some() { done::DATA } else { 0 }
             | if receive.flags & flag::UNTAGGED != 0 { done::UNTAGGED } else { 0 };
         Ok(Completion {
             context: receive.context,
             flags,
-            error: if sent > room { TRUNCATED } else { 0 },
+            error: if sent > bytes { TRUNCATED } else { 0 },
             bytes,
             address,
             data: data.into(),

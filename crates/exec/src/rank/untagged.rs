@@ -15,6 +15,9 @@ use std::rc::Rc;
 /// Receives of the host that wait for each buffer for many messages, together with messages that no receive of the process has taken.
 const AT_ONCE: usize = 4;
 
+/// The longest message of a buffer for many: some cards take none of 2 MiB and more.
+const LONGEST_OF_MANY: u64 = 1 << 20;
+
 /// A receive of the process.
 struct Waiting {
     receive: Receive,
@@ -55,10 +58,12 @@ impl Untagged {
         receive.flags & flag::MULTI != 0 || (self.is_used.get() && receive.flags & flag::UNTAGGED != 0)
     }
 
-    /// The receives that wait: how many, and the first.
+    /// The receives of one message that wait: how many, and the first.
     pub(super) fn waiting(&self) -> (usize, Option<Receive>) {
         let waiting = self.waiting.borrow();
-        (waiting.len(), waiting.front().map(|first| first.receive))
+        let mut single = waiting.iter().filter(|own| !own.is_for_many());
+        let first = single.next().map(|own| own.receive);
+        (usize::from(first.is_some()) + single.count(), first)
     }
 
     /// The most receives of the host.
@@ -85,8 +90,9 @@ impl Program {
             .logged(|log| if is_for_many { log.posts_many(self.rank) } else { log.posts(self.rank) });
         own.waiting.borrow_mut().push_back(Waiting { receive, op, used: 0 });
         self.match_early()?;
-        if receive.bytes > own.room.get() {
-            own.room.set(receive.bytes);
+        let room = if is_for_many { receive.bytes.min(LONGEST_OF_MANY) } else { receive.bytes };
+        if room > own.room.get() {
+            own.room.set(room);
             self.withdraw().await?;
         }
         self.refill();
