@@ -1576,7 +1576,7 @@ class Unmodelled(TypedDict):
         stored_words: Words of ideal memory, of the state or of variables, that have another value at the end: handlers
             have stored them.
         levels: The levels of memory, as the card's spec names them.
-        keys: The keys of the card's spec that model it: the first one of each level, with its value, is enough.
+        keys: The keys of the card's spec that model it. Those with a value are enough.
     """
 
     word: str | None
