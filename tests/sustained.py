@@ -156,7 +156,7 @@ CASES: tuple[Case, ...] = (
     _frames("looks", _looks("&words[0]", _COUNTS.format(n=6))),
     _frames("looks-wire", _looks("&words[0]", _COUNTS.format(n=6)), "FRAME_WIRE"),
     _frames("looks-long", _looks("&words[0]", "NOPS(60);"), "FRAME_WIRE"),
-    _frames("looks-host", _looks("&words[0]", "NOPS(400);"), "FRAME_HOST"),
+    _frames("ticket-host", _ticket("&words[0]", "NOPS(400);"), "FRAME_HOST"),
     _frames("ticket", _ticket("&words[0]", _COUNTS.format(n=6))),
     _frames("ticket-wire", _ticket("&words[0]", "NOPS(30);"), "FRAME_WIRE"),
     _frames("ticket-imix", _ticket("&words[0]", "NOPS(frame->length / 8);"), "FRAME_WIRE", traffic=_MIX),
