@@ -227,7 +227,8 @@ def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Pat
         return nicety.check_line_rate(file, nics="pspin", traffic=f"udp size=64 packets=20k {rate}")
 
     (full,) = check("")["rows"]
-    report = check("rate=14Mpps")
+    # Between what piled-up packets let through and what keeps up from the start.
+    report = check("rate=15Mpps")
     (row,) = report["rows"]
     burst = row["burst"]
     assert burst is not None
