@@ -201,10 +201,10 @@ fn begins(bytes: &[u8]) -> Option<bool> {
     };
     let second = &bytes[end + 2..];
     let compared = second.len().min(BANNER.len());
-    match second[..compared] == BANNER[..compared] {
-        true if second.len() < BANNER.len() => None,
-        is_one => Some(is_one),
+    if second[..compared] != BANNER[..compared] {
+        return Some(false);
     }
+    (second.len() >= BANNER.len()).then_some(true)
 }
 
 #[cfg(test)]
