@@ -3,13 +3,14 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "words.c",
     "process.c",
     "end.c",
     "clock.c",
     "shared.c",
     "start.c",
+    "waits.c",
     "launcher.c",
     "addresses.c",
     "atomics.c",

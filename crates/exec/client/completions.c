@@ -1,6 +1,7 @@
 /* Completion queues. */
 
 #include "provider.h"
+#include "waits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static struct queue *queue_of(const struct nicety_completion *done) {
  * error. */
 static int fetch(uint32_t call, uint64_t ps) {
     uint64_t args[] = {NICETY_MOST_COMPLETIONS, ps};
-    if (!own_endpoint || (call == CALL_POLL && (nicety_is_idle() || nicety_look())))
+    if (!own_endpoint)
         return 0;
     struct queue *queues[] = {own_endpoint->sends, own_endpoint->receives};
     for (int i = 0; i < 2; i++)
@@ -101,13 +102,31 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
     return taken ? (ssize_t)taken : -EAGAIN;
 }
 
+/* Looks at the queue, for a caller whose stack begins there. */
+static int look(struct queue *queue, const void *stack) {
+    int come = 0;
+    if (!own_endpoint || nicety_is_idle())
+        return 0;
+    int repeats = nicety_repeats(stack);
+    if (repeats || !nicety_look())
+        come = fetch(CALL_POLL, (uint64_t)repeats);
+    nicety_looked(come || queue->first < queue->count);
+    return come < 0 ? come : 0;
+}
+
+/* What the caller has in registers that a function has to keep is on the stack below the frame. */
+#define CALLERS_STACK() (__builtin_unwind_init(), (const char *)__builtin_frame_address(0) - SAVED_BYTES)
+#ifdef __x86_64__
+#define SAVED_BYTES 40
+#else
+#define SAVED_BYTES 0
+#endif
+
 static ssize_t queue_readfrom(struct fid_cq *cq, void *entries, size_t count, fi_addr_t *sources) {
     struct queue *queue = (struct queue *)cq;
-    if (queue->first == queue->count) {
-        int come = fetch(CALL_POLL, 0);
-        if (come < 0)
-            return come;
-    }
+    int error = queue->first == queue->count ? look(queue, CALLERS_STACK()) : 0;
+    if (error)
+        return error;
     /* With no room for any it is a look alone. */
     if (!count)
         return queue->first == queue->count ? -EAGAIN : 0;
@@ -115,7 +134,9 @@ static ssize_t queue_readfrom(struct fid_cq *cq, void *entries, size_t count, fi
 }
 
 static ssize_t queue_read(struct fid_cq *cq, void *entries, size_t count) {
-    return queue_readfrom(cq, entries, count, NULL);
+    struct queue *queue = (struct queue *)cq;
+    int error = queue->first == queue->count ? look(queue, CALLERS_STACK()) : 0;
+    return error ? error : take(queue, entries, count, NULL);
 }
 
 static ssize_t queue_sreadfrom(struct fid_cq *cq, void *entries, size_t count, fi_addr_t *sources, const void *cond,

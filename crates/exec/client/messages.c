@@ -1,6 +1,7 @@
 /* Tagged and untagged messages. */
 
 #include "provider.h"
+#include "waits.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,7 +82,8 @@ static ssize_t receive_message(struct endpoint *endpoint, const struct message *
     /* What was claimed is there, or not. */
     if (call == CALL_RECV && message->flags & FLAG_CLAIM)
         return (ssize_t)nicety_call(call, message->flags, args, 7);
-    return nicety_post(call, message->flags, args, 7, 0);
+    uint32_t repeats = call == CALL_PEEK && nicety_probes() ? FLAG_REPEATS : 0;
+    return nicety_post(call, message->flags | repeats, args, 7, 0);
 }
 
 static uint32_t send_flags(const struct endpoint *endpoint, uint64_t flags) {

@@ -279,7 +279,7 @@ int nicety_look(void) {
     int is_known = 0;
     if (own->looks_left && !waiting_posts() && own->now_ps < own->quiet_ps) {
         measure();
-        is_known = later(later(own->now_ps, own->spent_ps), looks_ps(own->looks + 1)) < own->quiet_ps;
+        is_known = later(later(own->now_ps, own->spent_ps), looks_ps(own->looks + 1)) <= own->quiet_ps;
     }
     if (is_known)
         own->looks_left--, own->looks++;
@@ -337,9 +337,15 @@ static int64_t call_now(uint32_t call, uint32_t flags, const uint64_t *args, uns
     return result;
 }
 
+/* Threads that have used the network. */
+static _Atomic int users;
+
+int nicety_is_shared(void) {
+    return atomic_load_explicit(&users, memory_order_relaxed) > 1;
+}
+
 /* The calling thread uses the network. The order of several is the machine's. */
 static void use(void) {
-    static _Atomic int users;
     static _Thread_local int is_user;
     if (!is_user && (is_user = 1) && atomic_fetch_add(&users, 1) == 1)
         fprintf(stderr, "nicety: a second thread of rank %u uses the network: the times of this run depend on how this machine runs them\n",

@@ -62,6 +62,12 @@ int nicety_look(void);
 /* How many calls and looks the process has made. */
 uint64_t nicety_calls(void);
 
+/* Whether several threads have used the network. */
+int nicety_is_shared(void);
+
+/* MPI's own function behind one of this library's. */
+void *nicety_mpi_behind(const char *name, void *hiding);
+
 /* Posts a call that has no reply. Of its first argument, an address, so many bytes are copied, at most NICETY_POST_BYTES, and may be
  * written over then; the others have to stay as they are until the call has ended. 0, or an error. */
 int nicety_post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned count, size_t copied);

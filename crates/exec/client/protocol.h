@@ -13,8 +13,8 @@
  * time. A full ring is emptied in the same way. What the address of a post names stays as it is until it is taken; the place of a
  * post has room for a few bytes, which may be named as well.
  *
- * With a reply the simulator says until when nothing can come for the process, and how many looks at its queue cost what they cost. Where
- * nothing is posted, a look that ends before that time finds nothing, so the process counts it, and makes no call.
+ * With a reply the simulator says until when nothing can come for the process, and how many looks at its queue it may count itself. Where
+ * nothing is posted, a look that ends until then finds nothing, so the process counts it, and makes no call.
  *
  * src/protocol.rs has the same layout. */
 
@@ -50,7 +50,7 @@ enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2, TURN_ENDS = 3, TURN_SLEEP 
 enum {
     CALL_SEND = 1, /* address, bytes, rank, tag, data, context */
     CALL_RECV,     /* address, bytes, rank or any, tag, ignored bits, context */
-    CALL_POLL,     /* most completions */
+    CALL_POLL,     /* most completions, whether the process looks until it finds something, and does nothing else */
     CALL_WAIT,     /* most completions, ps or any */
     CALL_PEEK,     /* address, bytes, rank or any, tag, ignored bits, context */
     CALL_CANCEL,   /* context */
@@ -94,6 +94,7 @@ enum {
     FLAG_EVENTS = 256,   /* a region of which each access is counted */
     FLAG_COPY = 512,     /* an access whose bytes may be written over at once */
     FLAG_PARTS = 1024,   /* a read whose address and bytes are those of a list of places, and their number */
+    FLAG_REPEATS = 2048, /* of a peek: if it finds nothing, another one follows */
 };
 
 /* How a process has ended, as far as it says so itself: nothing of a signal. END_ERROR is MPI's own, after one that the program
@@ -174,7 +175,7 @@ struct nicety_slot {
     struct nicety_completion completion[NICETY_MOST_COMPLETIONS];
     _Atomic uint32_t posted; /* posts that were written, modulo 2^32 */
     _Atomic uint32_t taken;  /* those of them that were carried out */
-    uint64_t quiet_ps; /* before this time nothing can come */
+    uint64_t quiet_ps; /* what comes comes at this time or later */
     uint32_t looks_left; /* looks that may be counted */
     uint32_t looks; /* those that the process has counted since the last reply */
     struct nicety_counts counts; /* when the last reply was given */

@@ -56,8 +56,7 @@ void *nicety_mpi_function(const char *name, void *hiding) {
     return found;
 }
 
-/* MPI's own function behind one of these. */
-static void *behind(const char *name, void *hiding) {
+void *nicety_mpi_behind(const char *name, void *hiding) {
     void *found = nicety_mpi_function(name, hiding);
     if (!found) {
         fprintf(stderr, "nicety: the program calls %s, and has no MPI with it\n", name);
@@ -87,7 +86,7 @@ static void check_launcher(void *function, int is_open_mpi) {
     static __typeof__(name) *own;                                                                                      \
     static int counts;                                                                                                 \
     if (!own) {                                                                                                        \
-        *(void **)&own = behind(#name, (void *)name);                                                                  \
+        *(void **)&own = nicety_mpi_behind(#name, (void *)name);                                                                  \
         counts = !is_of_open_mpi(*(void **)&own);                                                                      \
         check_launcher(*(void **)&own, !counts);                                                                       \
     }                                                                                                                  \
@@ -126,7 +125,7 @@ EXPORT int MPI_Abort(uintptr_t communicator, int code);
 int MPI_Abort(uintptr_t communicator, int code) {
     static int (*own)(uintptr_t, int);
     if (!own)
-        *(void **)&own = behind("MPI_Abort", (void *)MPI_Abort);
+        *(void **)&own = nicety_mpi_behind("MPI_Abort", (void *)MPI_Abort);
     nicety_note_end(END_ABORT, code);
     /* As exit does, for which there may be no time any more. */
     fflush(NULL);

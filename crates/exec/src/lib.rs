@@ -13,6 +13,7 @@
 //! - `cpu.rs`: where they run;
 //! - `spent.rs`: what processes spend their time with;
 //! - `turns.rs`: which of them runs, and when time goes on;
+//! - `looks.rs`: looks that find nothing, and when processes wait for each other;
 //! - `ends.rs`: why a run ended;
 //! - `rank`: the calls of a process, carried out by a host and its card;
 //! - `notes.rs`: what cards tell of messages, in the words of their processes;
@@ -37,6 +38,8 @@ mod ends;
 mod installed;
 #[cfg(target_os = "linux")]
 mod launch;
+#[cfg(target_os = "linux")]
+mod looks;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]

@@ -47,6 +47,7 @@ pub(crate) mod flag {
     pub(crate) const EVENTS: u32 = 256;
     pub(crate) const COPY: u32 = 512;
     pub(crate) const PARTS: u32 = 1024;
+    pub(crate) const REPEATS: u32 = 2048;
 }
 
 pub(crate) mod done {
@@ -275,6 +276,8 @@ pub(crate) enum Call {
     Receive(Receive),
     Poll {
         most: u64,
+        /// Whether the process looks again, and does nothing else, until it finds something.
+        repeats: bool,
     },
     Wait {
         most: u64,
@@ -357,7 +360,7 @@ impl Call {
         match number {
             1 => Call::Send(Send { address: a, bytes: b, to: c, tag: d, data: e, context: f, flags }),
             2 => Call::Receive(receive),
-            3 => Call::Poll { most: a },
+            3 => Call::Poll { most: a, repeats: b != 0 },
             4 => Call::Wait { most: a, ps: b },
             5 => Call::Peek(receive),
             6 => Call::Cancel { context: a },

@@ -7,11 +7,12 @@
 use crate::cpu::{Looking, Together};
 use crate::ends::{stopped, written_over};
 use crate::launch::Processes;
+use crate::looks::{InVain, OF_WAITS};
 use crate::pages::{Pages, Reply};
 use crate::protocol::{Call, turn};
 use crate::spent::{Part, Spent};
 use nicety::{Error, Host, Time};
-use nicety_kernel::{Either, Signal, describe};
+use nicety_kernel::{Signal, describe};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::process::ExitStatusExt;
@@ -33,7 +34,7 @@ const LEFT_EVERY: u64 = 100;
 const START: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     /// It runs, or the simulation carries out its call.
     Taken,
     /// It is outside.
@@ -42,23 +43,33 @@ enum State {
     Held,
     /// It looks at an empty queue before others have started.
     LooksEarly,
-    /// It polls an empty queue.
+    /// It looks for something.
+    Looks,
+    /// Its card looks for a message.
+    CardLooks,
+    /// Its look was in vain, and others have to do something first.
+    Parked,
+    /// It waits until something comes.
     Polls,
     /// It has ended.
     Ended,
 }
 
-struct Rank {
-    host: Host,
+pub(crate) struct Rank {
+    pub(crate) host: Host,
     spent: Cell<Spent>,
-    state: Cell<State>,
+    pub(crate) state: Cell<State>,
+    /// Something is there for it that it was not told of.
+    pub(crate) woken: Cell<bool>,
+    /// Its looks in vain, with nothing but sleeps between.
+    pub(crate) vain: Cell<u64>,
     /// Something has changed for it.
     signal: Signal,
     /// Its poll has nothing to wait for any more.
-    released: Cell<bool>,
+    pub(crate) released: Cell<bool>,
     /// When the first of its looks was that were all in vain, where it polls.
     polls_since: Cell<Time>,
-    clock_reads: Cell<u64>,
+    pub(crate) clock_reads: Cell<u64>,
     /// When it was last seen whether it is stopped, and since when it is.
     stopped: Cell<(Option<Instant>, Option<Instant>)>,
     /// Since when it is known that its process has ended before it took part.
@@ -93,9 +104,9 @@ pub(crate) struct Turns {
     /// The data of messages with some that no receive has brought yet, by sender, receiver and tag, in their order: a card that tells of an
     /// early message tells of its header, and this is in front of its bytes.
     data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<With>>>,
-    /// Rounds of polls in vain, and how many are borne: a program that makes progress on its own looks at its queue in between, too.
-    in_vain: Cell<u64>,
-    patience: u64,
+    /// Looks in vain, and how many are borne: a program that makes progress on its own looks at its queue in between, too.
+    pub(crate) in_vain: Cell<InVain>,
+    pub(crate) patience: u64,
     /// Whether all have taken part.
     is_complete: Cell<bool>,
     /// Since when others are waited for that have not.
@@ -122,7 +133,7 @@ impl Turns {
             ranks: RefCell::default(),
             called: Cell::new(None),
             data: RefCell::default(),
-            in_vain: Cell::new(0),
+            in_vain: Cell::default(),
             patience,
             is_complete: Cell::new(false),
             started: Cell::new(None),
@@ -138,6 +149,8 @@ impl Turns {
             host: host.clone(),
             spent: Cell::default(),
             state: Cell::new(State::Outside),
+            woken: Cell::new(false),
+            vain: Cell::new(0),
             signal: host.signal(),
             released: Cell::new(false),
             polls_since: Cell::default(),
@@ -148,8 +161,12 @@ impl Turns {
         ranks.len() as u32 - 1
     }
 
-    fn with<T>(&self, rank: u32, look: impl FnOnce(&Rank) -> T) -> T {
+    pub(crate) fn with<T>(&self, rank: u32, look: impl FnOnce(&Rank) -> T) -> T {
         look(&self.ranks.borrow()[rank as usize])
+    }
+
+    pub(crate) fn now(&self, rank: u32) -> Time {
+        self.with(rank, |own| own.host.now())
     }
 
     /// What a process has done since the last time that this was told.
@@ -186,9 +203,7 @@ impl Turns {
                     if !call.is_plausible(self.pages.ranks()) {
                         return Err(written_over(rank));
                     }
-                    if !call.is_look() {
-                        self.in_vain.set(0);
-                    }
+                    self.calls(rank, &call);
                     return Ok(Next::Call(call, spent));
                 }
                 turn::OUTSIDE => return Ok(Next::Outside { ends: false }),
@@ -212,13 +227,21 @@ impl Turns {
     pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
         let ranks = self.pages.ranks();
         let post = self.pages.post(rank)?;
-        if post.is_some_and(|(call, _)| !call.is_plausible(ranks)) {
-            return Err(written_over(rank));
-        }
-        if post.is_some_and(|(call, _)| !call.is_look()) {
-            self.in_vain.set(0);
+        if let Some((call, _)) = &post {
+            if !call.is_plausible(ranks) {
+                return Err(written_over(rank));
+            }
+            self.calls(rank, call);
         }
         Ok(post)
+    }
+
+    /// A process does something: a look changes nothing, and a sleep neither.
+    fn calls(&self, rank: u32, call: &Call) {
+        if !call.is_look() && !matches!(call, Call::Sleep { .. }) {
+            self.stirs();
+            self.with(rank, |own| own.vain.set(0));
+        }
     }
 
     /// A process has run for long: whether it still does.
@@ -349,57 +372,46 @@ impl Turns {
         with
     }
 
-    /// A process polls for something that may come, and has done so for some time: returns when it has, or when nothing else is left to
-    /// happen.
+    /// A process waits for something that may come: returns when it has, or when nothing else is left to happen.
     pub(crate) async fn polls(
         &self,
         (rank, since): (u32, Time),
         what: impl Fn() -> String,
         came: impl Fn() -> bool,
     ) {
-        let signal = self.begin_to_poll(rank, since);
-        let over = || came() || self.with(rank, |own| own.released.get());
+        let signal = self.begin_to_poll(rank, since, State::Polls);
+        let over = || came() || self.is_released(rank);
         describe(what, signal.wait_until(over)).await;
         self.lap(rank, Part::Waits);
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
-    /// As [`Turns::polls`], for what ends when something has come. Returns whether it has.
-    pub(crate) async fn polls_for(
-        &self,
-        (rank, since): (u32, Time),
-        what: impl Fn() -> String,
-        comes: impl Future,
-    ) -> bool {
-        let signal = self.begin_to_poll(rank, since);
-        self.lap(rank, Part::Calls);
-        let released = signal.wait_until(|| self.with(rank, |own| own.released.get()));
-        let has_come = matches!(nicety_kernel::race(comes, describe(what, released)).await, Either::Left(_));
-        if has_come {
-            self.in_vain.set(0);
-        }
-        self.lap(rank, Part::Waits);
-        self.with(rank, |own| own.state.set(State::Taken));
-        has_come
+    /// Whether a wait of a process was ended because nothing else was left to happen.
+    pub(crate) fn is_released(&self, rank: u32) -> bool {
+        self.with(rank, |own| own.released.get())
     }
 
-    fn begin_to_poll(&self, rank: u32, since: Time) -> Signal {
+    pub(crate) fn begin_to_poll(&self, rank: u32, since: Time, state: State) -> Signal {
         self.with(rank, |own| {
             own.released.set(false);
             own.polls_since.set(since);
         });
-        self.enter(rank, State::Polls, "").0
+        self.enter(rank, state, "").0
     }
 
     /// Since when a process has polled, if it does.
     pub(crate) fn polls_since(&self, rank: u32) -> Option<Time> {
-        self.with(rank, |own| (own.state.get() == State::Polls).then(|| own.polls_since.get()))
+        let polls = |own: &Rank| matches!(own.state.get(), State::Polls | State::Parked);
+        self.with(rank, |own| polls(own).then(|| own.polls_since.get()))
     }
 
     /// Something has come for a process.
     pub(crate) fn notify(&self, rank: u32) {
-        self.in_vain.set(0);
-        let signal = self.with(rank, |own| own.signal.clone());
+        self.stirs();
+        let signal = self.with(rank, |own| {
+            own.woken.set(true);
+            own.signal.clone()
+        });
         signal.notify_all();
     }
 
@@ -437,7 +449,7 @@ impl Turns {
         })
     }
 
-    fn in_state(&self, state: State) -> Vec<u32> {
+    pub(crate) fn in_state(&self, state: State) -> Vec<u32> {
         let ranks = self.ranks.borrow();
         (0..).zip(&*ranks).filter(|(_, own)| own.state.get() == state).map(|(rank, _)| rank).collect()
     }
@@ -476,13 +488,16 @@ impl Turns {
             if self.is_interrupted() || (!come.is_empty() && (late || all_have || has_lost)) {
                 let back = if self.is_interrupted() { outside } else { come };
                 back.into_iter().for_each(|rank| self.signal(rank).notify_all());
+                self.met(true);
+                self.let_go(self.in_state(State::Parked));
                 return true;
             }
             if come.is_empty() && late {
+                self.met(false);
                 if self.complete(&held) || self.release() {
                     return true;
                 }
-                if settled && all_end && !self.in_state(State::Polls).is_empty() {
+                if settled && all_end && !self.polling().is_empty() {
                     return false;
                 }
             }
@@ -493,7 +508,7 @@ impl Turns {
             let looks = come.into_iter().filter(|&rank| is_first && self.pages.call(rank).0.is_look());
             let early = [early, looks.collect()].concat();
             if !early.is_empty() && entered.elapsed() >= SETTLED {
-                early.into_iter().for_each(|rank| self.let_go(rank));
+                self.let_go(early);
                 return true;
             }
             self.pages.wait(rung, LOOK_EVERY);
@@ -512,24 +527,33 @@ impl Turns {
 
     /// Lets those go on who poll in vain, unless nothing else has happened for long.
     fn release(&self) -> bool {
-        let polling = self.in_state(State::Polls);
+        let polling = self.polling();
         let mut clocks = false;
         for &rank in &polling {
             let reads = self.pages.clock_reads(rank);
             self.with(rank, |own| clocks |= own.clock_reads.replace(reads) != reads);
         }
-        // Who looks at a clock may be waiting for a time.
-        self.in_vain.set(if clocks { 0 } else { self.in_vain.get() + 1 });
-        if polling.is_empty() || self.in_vain.get() > self.patience {
-            return false;
+        if clocks {
+            self.has_time();
         }
-        polling.into_iter().for_each(|rank| self.let_go(rank));
-        true
+        // Of calls that wait it is known what they do next.
+        let weight = if self.in_state(State::Parked).is_empty() { OF_WAITS } else { 1 };
+        let goes_on = !polling.is_empty() && self.is_patient(weight * polling.len() as u64);
+        if goes_on {
+            self.let_go(polling);
+        }
+        goes_on
     }
 
-    /// Ends a look in vain.
-    fn let_go(&self, rank: u32) {
-        self.with(rank, |own| own.released.set(true));
-        self.signal(rank).notify_all();
+    /// Those who wait for something that may come.
+    fn polling(&self) -> Vec<u32> {
+        [State::Polls, State::Parked].into_iter().flat_map(|state| self.in_state(state)).collect()
+    }
+
+    fn let_go(&self, ranks: Vec<u32>) {
+        for rank in ranks {
+            self.with(rank, |own| own.released.set(true));
+            self.signal(rank).notify_all();
+        }
     }
 }

@@ -380,8 +380,24 @@ static void *in(void *mpi, const char *name) {
     return found;
 }
 
+/* Calls that wait, as far as their names say, and look 100 times while rank 0 sleeps. */
+static void look_often(void) {
+    static const char *const names[] = {"MPI_Barrier", "MPI_Bcast"};
+    if (rank == 0) {
+        usleep(1000);
+        return;
+    }
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        int (*call)(void *);
+        *(void **)&call = in(RTLD_DEFAULT, names[i]);
+        uint64_t before = now_ns(CLOCK_MONOTONIC);
+        CHECK(!call(NULL));
+        CHECK(now_ns(CLOCK_MONOTONIC) - before == 100 * 25 + 25);
+    }
+}
+
 /* An MPI that waits for its launcher as it starts and ends; between, rank 0 sends to rank 1, which may wait for one message more. */
-static void waits_for_launcher(const char *library, const char *folder, int for_more) {
+static void waits_for_launcher(const char *library, const char *folder, int looks, int for_more) {
     void *mpi = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
     CHECK(mpi);
     *(void (**)(void))in(mpi, "waiting_open") = open_of_mpi;
@@ -397,7 +413,9 @@ static void waits_for_launcher(const char *library, const char *folder, int for_
     CHECK(!start(NULL, NULL));
     static char bytes[8];
     uint64_t before = now_ns(CLOCK_MONOTONIC);
-    if (rank == 0) {
+    if (looks) {
+        look_often();
+    } else if (rank == 0) {
         usleep(30);
         CHECK(now_ns(CLOCK_MONOTONIC) - before == 30000 + 25);
         CHECK(!ep->tagged->send(ep, bytes, sizeof bytes, NULL, 1, 7, bytes));
@@ -423,7 +441,7 @@ int main(int count, char **words) {
     all_ranks = (unsigned)atoi(words[2]);
     if (count > 4) {
         rank = (uint64_t)atoi(getenv("NICETY_RANK"));
-        waits_for_launcher(words[3], words[4], !strcmp(what, "waits for more"));
+        waits_for_launcher(words[3], words[4], !strcmp(what, "looks"), !strcmp(what, "waits for more"));
         return 0;
     }
     room = strcmp(what, "full") ? 0 : 16;

@@ -39,6 +39,21 @@ int MPI_Init(int *count, char ***words) {
     return 0;
 }
 
+/* Calls that look so often, whether anything comes or not: the number of looks that are left is in a register, or on the stack. */
+int MPI_Barrier(void *unused) {
+    (void)unused;
+    for (int looks = 0; looks < 100; looks++)
+        waiting_look();
+    return 0;
+}
+
+int MPI_Bcast(void *unused) {
+    (void)unused;
+    for (volatile int looks = 0; looks < 100; looks++)
+        waiting_look();
+    return 0;
+}
+
 int MPI_Finalize(void) {
     struct timespec machine, now;
     syscall(SYS_clock_gettime, CLOCK_REALTIME, &machine);

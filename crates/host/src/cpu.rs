@@ -145,7 +145,17 @@ impl Cpus {
 
     /// Whether work that begins now has a core at once, and keeps it: one is free, and there is no noise.
     pub fn are_ready(&self) -> bool {
-        self.noise.is_none() && self.cores.available() > 0
+        self.have_free(1)
+    }
+
+    /// Whether background noise disturbs the cores.
+    pub fn has_noise(&self) -> bool {
+        self.noise.is_some()
+    }
+
+    /// As [`Cpus::are_ready`], for work on so many cores.
+    pub fn have_free(&self, cores: usize) -> bool {
+        self.noise.is_none() && self.cores.available() >= cores
     }
 
     /// Computes for `duration`.

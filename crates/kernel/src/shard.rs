@@ -228,6 +228,11 @@ impl Shard {
         if self.wakes.borrow().is_empty() { self.queue.borrow_mut().next_time() } else { Some(self.now()) }
     }
 
+    /// Number of events to come, and of tasks about to run.
+    pub(crate) fn pending(&self) -> usize {
+        self.wakes.borrow().len() + self.queue.borrow_mut().len()
+    }
+
     /// Whether the arrival with this key has happened before the current event.
     pub(crate) fn has_come(&self, key: Key) -> bool {
         key <= self.key.get()

@@ -44,6 +44,11 @@ impl Sim {
         self.shard.next_time()
     }
 
+    /// Number of events to come, and of tasks about to run, among the nodes of this node's thread.
+    pub fn pending_events(&self) -> usize {
+        self.shard.pending()
+    }
+
     /// Waits for `duration`, counted from this call. No time at all is ready at once, without an event.
     pub fn delay(&self, duration: Duration) -> Delay {
         self.until(self.now() + duration)

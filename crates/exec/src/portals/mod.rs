@@ -13,6 +13,7 @@ mod process;
 mod setup;
 
 use crate::memory;
+use crate::spent::Part;
 use crate::turns::Turns;
 pub(crate) use codes::op;
 use codes::{Stop, number};
@@ -65,12 +66,10 @@ pub(crate) struct Interface {
     host: Host,
     turns: Rc<Turns>,
     rank: u32,
-    /// The time of a look at a counter, and how many looks in a row cost what they cost.
+    /// The time of a look at a counter.
     look: Duration,
-    looks: u32,
-    in_vain: Cell<u32>,
-    /// When the first of these looks was.
-    in_vain_since: Cell<Time>,
+    /// Since when the process has looked in vain.
+    in_vain: Cell<Option<Time>>,
     /// Whether commands may be on their way that name counters or descriptors, and have no answer.
     commands: Cell<bool>,
     portals: OnceCell<Portals>,
@@ -90,15 +89,13 @@ pub(crate) fn not_reached() -> i64 {
 }
 
 impl Interface {
-    pub(crate) fn new(host: &Host, turns: &Rc<Turns>, look: Duration, looks: u32) -> Interface {
+    pub(crate) fn new(host: &Host, turns: &Rc<Turns>, look: Duration) -> Interface {
         Interface {
             host: host.clone(),
             turns: turns.clone(),
             rank: host.rank(),
             look,
-            looks,
-            in_vain: Cell::new(0),
-            in_vain_since: Cell::default(),
+            in_vain: Cell::default(),
             commands: Cell::new(false),
             portals: OnceCell::new(),
             is_open: Cell::new(false),
@@ -150,7 +147,7 @@ impl Interface {
 
     async fn carry_out(&self, op: u32, words: &mut Words) -> Result<(), Stop> {
         if !op::is_look(op) {
-            self.in_vain.set(0);
+            self.in_vain.set(None);
         }
         match op {
             op::BARRIER => {
@@ -271,20 +268,17 @@ impl Interface {
         Ok(done?)
     }
 
-    /// A look that has found nothing: after many in a row the next one lasts until something has changed, or nothing else is
-    /// left to happen.
-    async fn looked(&self, portals: &Portals, found: bool) {
+    /// A look that began at this time has ended.
+    async fn looked(&self, portals: &Portals, begun: Time, found: bool) {
         if found {
-            return self.in_vain.set(0);
+            return self.in_vain.set(None);
         }
-        let before = self.in_vain.replace(self.in_vain.get().saturating_add(1));
-        if before == 0 {
-            self.in_vain_since.set(self.host.now());
-        }
-        if before >= self.looks {
-            let what = || "an event or a count of Portals: it looks for one".to_owned();
-            self.turns.polls_for((self.rank, self.in_vain_since.get()), what, portals.changed().wait()).await;
-        }
+        let since = self.in_vain.get().unwrap_or(begun);
+        self.in_vain.set(Some(since));
+        let what = || "an event or a count of Portals: it looks for one".to_owned();
+        self.turns.lap(self.rank, Part::Looks);
+        self.turns.looked_in_vain((self.rank, since), 1, what, portals.changed().wait()).await;
+        self.turns.lap(self.rank, Part::Waits);
     }
 
     /// Counts an operation of so many bytes.

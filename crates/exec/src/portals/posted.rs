@@ -49,16 +49,11 @@ impl Interface {
                 portals.ct_cancel_triggered(CtHandle::of(a)?).await?;
             }
             op::CT_GET => {
-                let ct = self.own(CtHandle::of(a)?)?;
+                let (ct, begun) = (self.own(CtHandle::of(a)?)?, self.host.now());
                 self.host.compute(self.look).await;
-                let mut value = portals.ct_get(ct);
-                if value == self.seen(ct, value) {
-                    self.looked(portals, false).await;
-                    value = portals.ct_get(ct);
-                    self.seen(ct, value);
-                } else {
-                    self.looked(portals, true).await;
-                }
+                let value = portals.ct_get(ct);
+                let is_new = value != self.seen(ct, value);
+                self.looked(portals, begun, is_new).await;
                 set_count(words, value);
             }
             op::CT_WAIT | op::CT_AWAIT => {
@@ -78,8 +73,9 @@ impl Interface {
                     .map(|ct| self.own(CtHandle::of(ct)?))
                     .collect::<Result<Vec<_>, Stop>>()?;
                 let tested: Vec<_> = cts.into_iter().zip(tests).collect();
+                let begun = self.host.now();
                 let reached = portals.ct_poll(&tested, limit(d)).await?;
-                self.looked(portals, reached.is_some() || d != 0).await;
+                self.looked(portals, begun, reached.is_some() || d != 0).await;
                 let Some((which, value)) = reached else {
                     return Err(Stop::Refused("PTL_CT_NONE_REACHED", String::new()));
                 };
@@ -178,8 +174,9 @@ impl Interface {
         ms: u64,
         words: &mut Words,
     ) -> Result<(), Stop> {
+        let begun = self.host.now();
         let found = portals.eq_poll(queues, limit(ms)).await?;
-        self.looked(portals, found.is_some() || ms != 0).await;
+        self.looked(portals, begun, found.is_some() || ms != 0).await;
         let Some((which, event)) = found else {
             return Err(Stop::Refused("PTL_EQ_EMPTY", String::new()));
         };

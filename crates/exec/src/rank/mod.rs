@@ -31,8 +31,8 @@ pub(crate) const HAS_DATA: u64 = 1 << TAG_BITS;
 pub(crate) const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
 /// Bytes of that.
 pub(crate) const DATA_BYTES: u64 = 4;
-/// Polls that cost what they cost; after so many in vain, the next one returns when something comes.
-const POLLS: u32 = 16;
+/// Cores that the library of a process may take at a time: with fewer, a process that looks may keep one from it.
+const LIBRARY_CORES: usize = 4;
 
 /// What came of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub(crate) struct Program {
     ended: Rc<Completions>,
     /// Messages that a peek has claimed, by its context.
     claimed: RefCell<BTreeMap<u64, (Came, StandIn)>>,
+    /// The last look for a message, if it was in vain and nothing but looks came behind it.
+    peeks: RefCell<Option<Receive>>,
     /// Sends that have not ended, by number.
     sending: RefCell<BTreeMap<u64, Send>>,
     /// Receives that wait, by number.
@@ -90,16 +92,23 @@ struct Came {
     with: Option<With>,
 }
 
+/// A look for a message that another one follows: when it began, up to when nothing else was to happen then, and how long the one before
+/// it took until it.
+struct Probing {
+    begun: Time,
+    quiet_until: Time,
+    period: Duration,
+    calls: u64,
+}
+
 /// Where a process is between its calls.
 #[derive(Default)]
 struct Course {
-    /// Looks in vain, one after another.
-    polls: u32,
-    /// Looks for messages in vain, one after another.
-    peeks: u32,
-    /// When the first of each was.
-    polls_since: Time,
-    peeks_since: Time,
+    /// Since when it has looked in vain, and since when for messages.
+    polls_since: Option<Time>,
+    peeks_since: Option<Time>,
+    /// Its last look for a message that another one follows.
+    probing: Option<Probing>,
     /// Receives from before all have started.
     early: Vec<Receive>,
     /// The part of what the process has spent since its last reply that has been looked at, and what of all is still to be charged.
@@ -108,6 +117,8 @@ struct Course {
     /// The same of the looks that it has counted itself.
     charged_looks: u32,
     owed_looks: u32,
+    /// What it was told of looks with its last reply.
+    quiet: Quiet,
     /// Since when it has only waited for the end of all others, and what it had spent until then.
     ends: Option<(Time, Spent)>,
 }
@@ -137,7 +148,7 @@ impl Program {
     ) -> Rc<Program> {
         let rank = turns.add(host);
         let ended = Completions::new(rank, turns, log);
-        let portals = Interface::new(host, turns, poll, POLLS);
+        let portals = Interface::new(host, turns, poll);
         Rc::new(Program {
             host: host.clone(),
             turns: turns.clone(),
@@ -148,6 +159,7 @@ impl Program {
             tasks: Tasks::new(host),
             stand_ins: StandIns::new(host),
             claimed: RefCell::default(),
+            peeks: RefCell::default(),
             sending: RefCell::default(),
             posted: RefCell::default(),
             untagged: Untagged::default(),
@@ -231,9 +243,11 @@ impl Program {
             }
             (course.charged_ps, course.charged_looks) = (0, 0);
             let now_ps = self.host.now().ps().saturating_add(course.owed_ps);
-            self.ended.tell();
+            self.ended.tell(call.is_look());
+            self.turns.runs(self.rank, self.ended.is_woken());
             let quiet = self.quiet(course);
             self.turns.pages.set_under_way(self.rank, self.under_way());
+            course.quiet = quiet;
             self.turns.reply(self.rank, &Reply { now_ps, result, completions: &completions, quiet });
             if call == Call::End {
                 return Ok(());
@@ -251,12 +265,12 @@ impl Program {
     /// Notes the looks that the process has counted itself since its last reply.
     fn note_looks(&self, course: &mut Course) {
         let looks = self.turns.pages.looks(self.rank);
-        let more = looks.saturating_sub(std::mem::replace(&mut course.charged_looks, looks)).min(POLLS);
+        let looks = looks.min(course.quiet.looks);
+        let more = looks.saturating_sub(std::mem::replace(&mut course.charged_looks, looks));
         course.owed_looks += more;
-        if course.polls == 0 {
-            course.polls_since = self.host.now();
+        if more > 0 {
+            course.polls_since.get_or_insert_with(|| self.host.now());
         }
-        course.polls = course.polls.saturating_add(more);
         self.counts.borrow_mut().calls += u64::from(more);
     }
 
@@ -265,7 +279,9 @@ impl Program {
         if self.ended.is_woken() || !self.turns.have_started() || course.owed_ps > 0 {
             return Quiet::default();
         }
-        Quiet { until_ps: self.host.quiet_until().ps(), looks: POLLS.saturating_sub(course.polls) }
+        let until = self.host.quiet_until();
+        let looks = if until == Time::MAX { self.turns.looks_left() } else { u64::MAX };
+        Quiet { until_ps: until.ps(), looks: u32::try_from(looks).unwrap_or(u32::MAX) }
     }
 
     /// Carries out a call, before which the process has spent so much on its own since its last reply: the result, and completions.
@@ -300,26 +316,34 @@ impl Program {
         }
         let looks = std::mem::take(&mut course.owed_looks);
         if looks > 0 {
-            self.host.compute(self.poll * u64::from(looks)).await;
+            self.computes_for_looks(self.poll * u64::from(looks), call.is_look()).await;
             self.turns.lap(self.rank, Part::Looks);
         }
         let owed = std::mem::take(&mut course.owed_ps);
         if owed > 0 {
             self.ended.logged(|log| log.computes(self.rank, owed));
-            self.host.compute(Duration::from_ps(owed)).await;
+            self.computes_for_looks(Duration::from_ps(owed), call.is_look()).await;
             self.turns.lap(self.rank, Part::Computes);
         }
         if !call.is_look() {
-            (course.polls, course.peeks) = (0, 0);
+            (course.polls_since, course.peeks_since, course.probing) = (None, None, None);
+            self.peeks.take();
+        }
+        // Of those that the process has counted itself, while nothing was to come.
+        let counted = if course.quiet.until_ps == Time::MAX.ps() { looks.into() } else { 0 };
+        match call {
+            Call::Peek(_) => self.turns.card_looks(self.rank),
+            _ if call.is_look() => self.turns.looks(self.rank),
+            _ => {}
         }
         let mut completions = Vec::new();
         let result = match call {
             Call::Send(send) => self.send(send)?,
             Call::Receive(receive) if receive.flags & flag::CLAIM != 0 => self.take_claimed(receive)?,
             Call::Receive(receive) => self.post_receive(receive).await?,
-            Call::Poll { most } => {
-                self.looks(course, || self.ended.is_woken()).await;
-                completions = self.ended.take(most);
+            Call::Poll { most, repeats } => {
+                self.looks((course, counted), || self.ended.is_found(), repeats).await;
+                completions = self.ended.take_found(most);
                 0
             }
             Call::Wait { most, ps } => {
@@ -329,9 +353,11 @@ impl Program {
                 0
             }
             Call::Count(Count { kinds, done, failed, ps }) => {
-                let has = || self.ended.has_counted(kinds, done, failed);
+                let sum = (kinds, done, failed);
+                let has = || self.ended.has_counted(sum);
+                let finds = || self.ended.has_counted_before(sum) || self.ended.is_found();
                 match ps {
-                    0 => self.looks(course, || has() || self.ended.is_woken()).await,
+                    0 => self.looks((course, counted), finds, false).await,
                     // It may be let go on where nothing else is left to happen.
                     ANY => {
                         while !has() {
@@ -364,6 +390,7 @@ impl Program {
             Call::Cancel { context } => self.cancel(context).await?,
             Call::Sleep { ps } => {
                 self.ended.logged(|log| log.computes(self.rank, ps));
+                self.turns.sleeps(self.rank);
                 self.host.pause(Duration::from_ps(ps)).await;
                 self.turns.lap(self.rank, Part::Sleeps);
                 0
@@ -382,17 +409,71 @@ impl Program {
         }
     }
 
-    /// A look for something: after many in vain the next one lasts until it finds something, or nothing else is left to happen.
-    async fn looks(&self, course: &mut Course, finds: impl Fn() -> bool) {
-        if course.polls == 0 {
-            course.polls_since = self.host.now();
+    /// Computes, for looks or before something else.
+    async fn computes_for_looks(&self, duration: Duration, is_look: bool) {
+        if is_look {
+            self.turns.looks(self.rank);
         }
-        self.host.compute(self.poll).await;
+        self.host.compute(duration).await;
+    }
+
+    /// A look for something, behind so many that the process has counted itself; or, where it `repeats` that, all of its looks until it
+    /// finds something, or nothing else is left to happen.
+    async fn looks(&self, (course, counted): (&mut Course, u64), finds: impl Fn() -> bool, repeats: bool) {
+        let polls_since = *course.polls_since.get_or_insert_with(|| self.host.now());
+        let since = course.peeks_since.unwrap_or(polls_since);
+        self.computes_for_looks(self.poll, true).await;
         self.turns.lap(self.rank, Part::Looks);
-        if !finds() && course.polls >= POLLS {
-            self.turns.polls((self.rank, course.polls_since), || self.waiting(), &finds).await;
+        if !finds() {
+            if repeats {
+                self.looks_on(since, &finds).await;
+            } else {
+                let end = self.host.now();
+                let since = (self.rank, since);
+                self.turns
+                    .looked_in_vain(since, counted + 1, || self.waiting(), std::future::pending())
+                    .await;
+                self.turns.lap(self.rank, Part::Waits);
+                let over = self.host.now().since(end).ps() % self.poll.ps();
+                if over > 0 {
+                    self.rest_of_look(over).await;
+                }
+            }
         }
-        course.polls = if finds() { 0 } else { course.polls.saturating_add(1) };
+        if finds() {
+            course.polls_since = None;
+        }
+    }
+
+    /// The looks that follow one in vain, where it is known that they follow: each of them takes what it takes, and all but the last find
+    /// nothing. Where they depend on what else the host does, they are made one by one.
+    async fn looks_on(&self, since: Time, finds: impl Fn() -> bool) {
+        let cores = LIBRARY_CORES + self.places.on_host() as usize;
+        loop {
+            while !self.host.has_free_cores(cores) && !finds() && self.turns.is_quiet(self.rank) != Some(true)
+            {
+                self.computes_for_looks(self.poll, true).await;
+                self.counts.borrow_mut().calls += 1;
+            }
+            self.turns.lap(self.rank, Part::Looks);
+            if finds() {
+                return;
+            }
+            let end = self.host.now();
+            self.turns.polls((self.rank, since), || self.waiting(), || self.ended.is_woken()).await;
+            let waited = self.host.now().since(end).ps();
+            self.counts.borrow_mut().calls += waited / self.poll.ps() + 1;
+            self.rest_of_look(waited % self.poll.ps()).await;
+            if finds() || self.turns.is_released(self.rank) {
+                return;
+            }
+        }
+    }
+
+    /// The rest of a look that has begun so long ago.
+    async fn rest_of_look(&self, over_ps: u64) {
+        self.computes_for_looks(Duration::from_ps(self.poll.ps() - over_ps), true).await;
+        self.turns.lap(self.rank, Part::Looks);
     }
 
     /// An access to registered memory begins.
@@ -405,6 +486,9 @@ impl Program {
 
     /// What a process that polls waits for.
     fn waiting(&self) -> String {
+        if let Some(peek) = &*self.peeks.borrow() {
+            return self.looking_for(peek);
+        }
         let posted = self.posted.borrow();
         let mut text = "a completion: it polls, and has posted ".to_owned();
         match self.rma.pending() {

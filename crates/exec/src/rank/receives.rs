@@ -1,10 +1,11 @@
 //! Receives of a process, its looks for messages, and what it gives up.
 
-use super::{Came, Course, DATA_BYTES, HAS_DATA, POLLS, Posted, Program, StandIn, UNTAGGED};
+use super::{Came, Course, DATA_BYTES, HAS_DATA, Posted, Probing, Program, StandIn, UNTAGGED};
 use crate::memory;
 use crate::pages::rank_or_any;
 use crate::protocol::{ANY, Completion, Kind, Receive, done, flag};
-use nicety::{Error, Host, PendingRecv, Received, Tags};
+use crate::spent::Part;
+use nicety::{Duration, Error, Host, PendingRecv, Received, Tags, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -149,22 +150,21 @@ impl Program {
     /// Looks for an early message, which is there as before, claimed for who has looked, or gone.
     pub(super) async fn peek(self: &Rc<Self>, peek: Receive, course: &mut Course) -> Result<i64, Error> {
         let (from, tags) = self.wanted(&peek);
+        if peek.flags & flag::REPEATS != 0 {
+            self.skip_probes(course).await;
+        }
+        let since = (self.rank, *course.peeks_since.get_or_insert_with(|| self.host.now()));
         let seen = self.host.early_changes();
-        if course.peeks == 0 {
-            course.peeks_since = self.host.now();
+        let found = self.host.probe(from, tags).await?;
+        self.peeks.replace(found.is_none().then_some(peek));
+        if found.is_none() {
+            self.turns.lap(self.rank, Part::Calls);
+            let comes = self.host.early_beyond(seen);
+            self.turns.looked_in_vain(since, 1, || self.looking_for(&peek), comes).await;
+            self.turns.lap(self.rank, Part::Waits);
+        } else {
+            course.peeks_since = None;
         }
-        let mut found = self.host.probe(from, tags).await?;
-        if found.is_none() && course.peeks >= POLLS {
-            let early = self.host.early_beyond(seen);
-            let ended = self.turns.signal(self.rank).wait_until(|| self.ended.is_woken());
-            let comes = nicety_kernel::race(early, ended);
-            if self.turns.polls_for((self.rank, course.peeks_since), || self.looking_for(&peek), comes).await
-            {
-                course.peeks = 0;
-                found = self.host.probe(from, tags).await?;
-            }
-        }
-        course.peeks = if found.is_some() { 0 } else { course.peeks.saturating_add(1) };
         let Some(found) = found.map(|found| self.of_rank(found)) else {
             let none = Completion {
                 context: peek.context,
@@ -209,6 +209,30 @@ impl Program {
         }
         self.ended.complete(completion, op);
         Ok(0)
+    }
+
+    /// Looks for a message that end before anything else happens find nothing. They take as long as the last two did, if these took the same
+    /// and nothing happened meanwhile. All but the last of them are charged at once.
+    async fn skip_probes(&self, course: &mut Course) {
+        let (now, quiet_until) = (self.host.now(), self.host.quiet_until());
+        let calls = self.counts.borrow().calls;
+        let last = course.probing.take();
+        let mut next = Probing { begun: now, quiet_until, period: Duration::ZERO, calls };
+        if let Some(last) = last.filter(|last| last.quiet_until >= now) {
+            next.period = now.since(last.begun);
+            let is_steady = next.period == last.period && !next.period.is_zero();
+            if is_steady && quiet_until > now && quiet_until < Time::MAX {
+                let skipped = (quiet_until.since(now).ps() / next.period.ps()).saturating_sub(1);
+                if skipped > 0 {
+                    self.host.pause(next.period * skipped).await;
+                    self.turns.lap(self.rank, Part::Waits);
+                }
+                next.calls += skipped * (calls - last.calls);
+                self.counts.borrow_mut().calls = next.calls;
+                (next.begun, next.quiet_until) = (self.host.now(), self.host.quiet_until());
+            }
+        }
+        course.probing = Some(next);
     }
 
     /// Brings a claimed message into the process, or discards it.

@@ -244,6 +244,11 @@ impl Queue {
         either!(self, queue => &mut queue.events)
     }
 
+    /// Number of events to come.
+    pub(crate) fn len(&mut self) -> usize {
+        self.events().live
+    }
+
     /// Cancels an event of class 1, unless it has happened. Returns whether it was cancelled.
     pub(crate) fn cancel(&mut self, event: EventRef) -> bool {
         let pending = self.events().slots[event.index as usize].key.count == event.count;

@@ -204,6 +204,21 @@ impl Host {
         }
     }
 
+    /// Whether so many cores are free, and work on them keeps them, as there is no noise.
+    pub fn has_free_cores(&self, cores: usize) -> bool {
+        self.inner.cpus.have_free(cores)
+    }
+
+    /// Whether background noise disturbs its cores.
+    pub fn has_noise(&self) -> bool {
+        self.inner.cpus.has_noise()
+    }
+
+    /// Number of events to come in a cluster that runs in one thread.
+    pub fn pending_events(&self) -> usize {
+        self.inner.sim.pending_events()
+    }
+
     /// Lets time pass without charging it to any message.
     pub async fn pause(&self, duration: Duration) {
         self.inner.sim.delay(duration).await;

@@ -1,0 +1,195 @@
+/* Calls of MPI that wait, in front of MPI's own: which of their looks are followed by others for certain.
+ *
+ * A call that waits looks at its queue again and again until something has come. Where two of its looks follow each other, with nothing
+ * of the network and no clock between, and with the same contents of its stack and registers, what it does from the second one on
+ * is what it did from the first one on: it looks again, until something has come. So the simulator may carry these looks out at once, each
+ * at its cost. Other looks, such as those of MPI_Test, are carried out one by one, as what follows them is the program's own. */
+
+#define _GNU_SOURCE
+
+#include "process.h"
+#include "waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+/* Of the stack of a call, more than MPIs use. */
+#define MOST_BYTES (64 << 10)
+
+/* The frame of the outermost call that waits, of this thread. */
+static _Thread_local const char *outermost;
+/* Its stack at a look that found nothing. */
+static _Thread_local struct {
+    char *bytes;
+    const char *first;
+    size_t count;
+    /* What the process had done then, and of how many looks one is compared next. */
+    uint64_t calls, clock_reads;
+    unsigned looks, next;
+} seen;
+
+/* Whether nothing has happened since the last look but that. */
+static int is_next_look(void) {
+    return seen.looks && seen.calls == nicety_calls() && seen.clock_reads == nicety_slot->clock_reads;
+}
+
+static int keep(const char *first, size_t count) {
+    if (!seen.bytes && !(seen.bytes = malloc(MOST_BYTES)))
+        return 0;
+    memcpy(seen.bytes, first, count);
+    seen.first = first;
+    seen.count = count;
+    return 1;
+}
+
+int nicety_repeats(const void *stack) {
+    const char *first = stack;
+    if (!outermost || first >= outermost || !nicety_attached() || nicety_is_shared())
+        return 0;
+    size_t count = (size_t)(outermost - first);
+    if (count > MOST_BYTES)
+        return 0;
+    if (!is_next_look()) {
+        seen.looks = 0;
+        seen.next = 1;
+        keep(first, count);
+        return 0;
+    }
+    if (seen.looks < seen.next)
+        return 0;
+    if (seen.first == first && seen.count == count && !memcmp(seen.bytes, first, count))
+        return 1;
+    /* It may come to repeat itself later: two looks in a row are compared ever more seldom. */
+    seen.next = seen.looks + 1;
+    if (seen.looks & (seen.looks - 1))
+        seen.next = 2 * seen.looks;
+    keep(first, count);
+    return 0;
+}
+
+void nicety_looked(int found) {
+    seen.looks = found ? 0 : seen.looks + 1;
+    seen.calls = nicety_calls();
+    seen.clock_reads = nicety_slot ? nicety_slot->clock_reads : 0;
+}
+
+/* All arguments of MPI's functions are numbers and addresses, each of which takes a register or a place of the stack; none has more than
+ * 12. Those that a function does not have are passed as they are found, and not looked at. */
+typedef uintptr_t word;
+#define WORDS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l
+typedef int mpi_function(WORDS);
+
+static _Thread_local int probes;
+
+int nicety_probes(void) {
+    return probes && !nicety_is_shared();
+}
+
+static int waits(mpi_function *own, WORDS) {
+    const char *before = outermost;
+    if (!before) {
+        outermost = __builtin_frame_address(0);
+        seen.looks = 0;
+    }
+    int code = own(a, b, c, d, e, f, g, h, i, j, k, l);
+    outermost = before;
+    return code;
+}
+
+#define WAITS(name)                                                                                                    \
+    EXPORT int MPI_##name(WORDS);                                                                                      \
+    int MPI_##name(WORDS) {                                                                                            \
+        static mpi_function *own;                                                                                      \
+        if (!own)                                                                                                      \
+            *(void **)&own = nicety_mpi_behind("MPI_" #name, (void *)MPI_##name);                                      \
+        return waits(own, a, b, c, d, e, f, g, h, i, j, k, l);                                                         \
+    }
+/* Of these each look is one of the card. */
+#define PROBES(name)                                                                                                   \
+    EXPORT int MPI_##name(WORDS);                                                                                      \
+    int MPI_##name(WORDS) {                                                                                            \
+        static mpi_function *own;                                                                                      \
+        if (!own)                                                                                                      \
+            *(void **)&own = nicety_mpi_behind("MPI_" #name, (void *)MPI_##name);                                      \
+        int before = probes;                                                                                           \
+        probes = 1;                                                                                                    \
+        int code = own(a, b, c, d, e, f, g, h, i, j, k, l);                                                            \
+        probes = before;                                                                                               \
+        return code;                                                                                                   \
+    }
+/* As well as with long counts. */
+#define BOTH(name) WAITS(name) WAITS(name##_c)
+
+BOTH(Send)
+BOTH(Ssend)
+BOTH(Rsend)
+BOTH(Bsend)
+BOTH(Recv)
+BOTH(Mrecv)
+BOTH(Sendrecv)
+BOTH(Sendrecv_replace)
+WAITS(Wait)
+WAITS(Waitall)
+WAITS(Waitany)
+WAITS(Waitsome)
+
+PROBES(Probe)
+PROBES(Mprobe)
+
+WAITS(Barrier)
+BOTH(Bcast)
+BOTH(Gather)
+BOTH(Gatherv)
+BOTH(Scatter)
+BOTH(Scatterv)
+BOTH(Allgather)
+BOTH(Allgatherv)
+BOTH(Alltoall)
+BOTH(Alltoallv)
+BOTH(Alltoallw)
+BOTH(Reduce)
+BOTH(Allreduce)
+BOTH(Reduce_scatter)
+BOTH(Reduce_scatter_block)
+BOTH(Scan)
+BOTH(Exscan)
+BOTH(Neighbor_allgather)
+BOTH(Neighbor_allgatherv)
+BOTH(Neighbor_alltoall)
+BOTH(Neighbor_alltoallv)
+BOTH(Neighbor_alltoallw)
+
+WAITS(Comm_create)
+WAITS(Comm_create_group)
+WAITS(Comm_disconnect)
+WAITS(Comm_dup)
+WAITS(Comm_dup_with_info)
+WAITS(Comm_free)
+WAITS(Comm_split)
+WAITS(Comm_split_type)
+WAITS(Intercomm_create)
+WAITS(Intercomm_merge)
+WAITS(Cart_create)
+WAITS(Cart_sub)
+WAITS(Graph_create)
+WAITS(Dist_graph_create)
+WAITS(Dist_graph_create_adjacent)
+
+BOTH(Win_create)
+BOTH(Win_allocate)
+WAITS(Win_create_dynamic)
+WAITS(Win_free)
+WAITS(Win_fence)
+WAITS(Win_start)
+WAITS(Win_post)
+WAITS(Win_complete)
+WAITS(Win_wait)
+WAITS(Win_lock)
+WAITS(Win_lock_all)
+WAITS(Win_unlock)
+WAITS(Win_unlock_all)
+WAITS(Win_flush)
+WAITS(Win_flush_all)
+WAITS(Win_flush_local)
+WAITS(Win_flush_local_all)
