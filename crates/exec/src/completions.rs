@@ -81,8 +81,9 @@ impl Completions {
     pub(crate) fn change(&self) {
         if self.news.get().is_none() {
             self.news.set(Some(self.now()));
-            self.turns.notify(self.rank);
         }
+        // A wait for a count goes on until all of it has come.
+        self.turns.notify(self.rank);
     }
 
     /// Something that went on beside the process has failed: that ends its program.
