@@ -82,6 +82,9 @@ static int fetch(uint32_t call, uint64_t ps) {
 
 static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t *sources) {
     size_t taken = 0, bytes = entry_bytes(queue->format);
+    /* With no room for any it is a look alone. */
+    if (!count)
+        return queue->first == queue->count ? -EAGAIN : 0;
     while (taken < count && queue->first < queue->count) {
         const struct nicety_completion *done = &queue->kept[queue->first];
         if (done->error)
@@ -125,12 +128,7 @@ static int look(struct queue *queue, const void *stack) {
 static ssize_t queue_readfrom(struct fid_cq *cq, void *entries, size_t count, fi_addr_t *sources) {
     struct queue *queue = (struct queue *)cq;
     int error = queue->first == queue->count ? look(queue, CALLERS_STACK()) : 0;
-    if (error)
-        return error;
-    /* With no room for any it is a look alone. */
-    if (!count)
-        return queue->first == queue->count ? -EAGAIN : 0;
-    return take(queue, entries, count, sources);
+    return error ? error : take(queue, entries, count, sources);
 }
 
 static ssize_t queue_read(struct fid_cq *cq, void *entries, size_t count) {

@@ -16,6 +16,7 @@
 
 static struct nicety_header *header;
 static struct nicety_slot *slot;
+static _Atomic uint32_t *bell;
 static uint64_t *words, state;
 
 static uint64_t dice(void) {
@@ -27,8 +28,8 @@ static int64_t call(uint32_t op) {
     slot->call = CALL_CHANNELS;
     slot->flags = op;
     atomic_store(&slot->turn, TURN_CALL);
-    atomic_fetch_add(&header->bell, 1);
-    syscall(SYS_futex, &header->bell, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+    atomic_fetch_add(bell, 1);
+    syscall(SYS_futex, bell, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
     while (atomic_load(&slot->turn) != TURN_RUN)
         syscall(SYS_futex, &slot->turn, FUTEX_WAIT, TURN_CALL, NULL, NULL, 0);
     return slot->result;
@@ -39,10 +40,11 @@ int main(int count, char **given) {
     int file = open(getenv("NICETY_EXEC"), O_RDWR);
     if (count != 2 || file < 0)
         return 3;
-    header = mmap(NULL, NICETY_PAGE + NICETY_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    header = mmap(NULL, NICETY_SLOTS + NICETY_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (header == MAP_FAILED)
         return 3;
-    slot = (struct nicety_slot *)((char *)header + NICETY_PAGE);
+    bell = (_Atomic uint32_t *)((char *)header + NICETY_BELL);
+    slot = (struct nicety_slot *)((char *)header + NICETY_SLOTS);
     words = (uint64_t *)((char *)slot + NICETY_PAGE) - NICETY_WORDS;
     state = strtoull(given[1], NULL, 10);
     prctl(PR_SET_PTRACER, (unsigned long)header->simulator, 0, 0, 0);

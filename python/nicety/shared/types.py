@@ -1843,8 +1843,8 @@ class CountReport(TypedDict):
         blocks: Blocks in which the addresses went to the card, where they came from the host.
         sent_ns: Until the last packet had gone into the port, where they came that way.
         wire_ns: How long the wire was busy with them; less than `sent_ns` where the card held them up.
-        dropped_packets: Packets that the port dropped, where they came that way: their length field (IEEE 802.3) is
-            0, or more than was captured.
+        dropped_packets: Packets that the port dropped, where they came that way: their length field (IEEE 802.3) is 0,
+            or more than was captured.
         card_time_ns: From the first packet, or the host's first message, to when the host has the sum.
         card_packets_per_s: Packets a second of card time.
         damage: Where the capture is damaged, if it is: the packets before are counted.

@@ -178,7 +178,8 @@ impl Incoming {
             let handlers = &attachment.program.handlers;
             handlers.pspin.is_some() && handlers.completion.is_some()
         };
-        offset + bytes == self.header.payload_bytes() && self.attachment.as_ref().is_some_and(has_tail)
+        offset.checked_add(bytes) == Some(self.header.payload_bytes())
+            && self.attachment.as_ref().is_some_and(has_tail)
     }
 
     /// Whether it still lacks so many bytes, so that a further packet may be its own.

@@ -259,7 +259,7 @@ pub struct Card {
     /// Slots for messages that handlers have given to the card to send.
     staging: Credits,
     /// Bursts of handlers' DMA to the host and from it, where these are limited.
-    host_bursts: Option<[Credits; 2]>,
+    host_bursts: Option<Box<[Credits; 2]>>,
     matching: RefCell<Occupancy>,
     incoming: RefCell<IncomingTable>,
     /// Serializes atomic operations on host memory.
@@ -318,7 +318,7 @@ impl Card {
             host_bursts: spec
                 .hpu
                 .interconnect
-                .map(|limits| [(); 2].map(|()| Credits::new(sim, limits.host_bursts.into()))),
+                .map(|limits| Box::new([(); 2].map(|()| Credits::new(sim, limits.host_bursts.into())))),
             matching: RefCell::new(matching),
             incoming: RefCell::default(),
             atomics: Atomics::new(sim),

@@ -59,7 +59,7 @@ impl Cluster {
 /// The scheduler of a card; without clusters it does nothing.
 pub(in crate::spin) struct Scheduler {
     sim: Sim,
-    spec: Option<PacketsSpec>,
+    spec: Option<Box<PacketsSpec>>,
     clock: Frequency,
     cluster_cores: usize,
     /// When the writer of the packet buffer can begin with another beat.
@@ -100,13 +100,18 @@ impl Scheduler {
         let limited = spec.map(|spec| spec.cluster_queue).filter(|&depth| depth > 0);
         Scheduler {
             sim: sim.clone(),
-            spec: hpu.packets,
+            spec: hpu.packets.map(Box::new),
             clock: hpu.clock,
             cluster_cores,
             writer: Cell::new(Time::ZERO),
             writer_busy: Cell::new(Duration::ZERO),
             clusters,
-            transfers: (0..hpu.cores.div_ceil(cluster_cores)).map(|_| TransferNumbers::default()).collect(),
+            transfers: match hpu.pspin {
+                Some(_) => {
+                    (0..hpu.cores.div_ceil(cluster_cores)).map(|_| TransferNumbers::default()).collect()
+                }
+                None => Box::default(),
+            },
             streams: Streams::new(hpu.interconnect.as_ref()),
             engines: hpu.pspin.map(|spec| shape(ENGINES, spec.engine_commands, spec.cluster_queue, 1)),
             feedbacks: limited.map(|depth| shape(1, 0, depth, 0)),

@@ -164,7 +164,7 @@ impl Card {
         last: bool,
     ) {
         let Write { beats, begin, bytes, .. } = *write;
-        let permit = match &self.host_bursts {
+        let permit = match self.host_bursts.as_deref() {
             Some([writes, _]) => Some(writes.acquire(1).await),
             None => None,
         };
@@ -253,7 +253,7 @@ impl Card {
         let (_, rest) = halves(spec.from_host);
         let beats = beats_at(host, bytes, spec.beat);
         self.sim.until(grid.at(port.first).max(self.sim.now())).await;
-        let permit = match &self.host_bursts {
+        let permit = match self.host_bursts.as_deref() {
             Some([_, reads]) => Some(reads.acquire(1).await),
             None => None,
         };

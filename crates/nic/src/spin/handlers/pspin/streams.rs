@@ -37,7 +37,8 @@ impl Beats {
 
 /// The channels of the card's memories, and the engines' transactions.
 pub(in crate::spin) struct Streams {
-    limits: Option<Limits>,
+    /// In a place of its own, as most cards have none.
+    limits: Option<Box<Limits>>,
     /// When the sender may move another beat.
     sender: Cell<u64>,
     /// Beats that it has moved.
@@ -69,14 +70,16 @@ pub(in crate::spin) fn target(address: u32, clusters: usize) -> Target {
 
 impl Streams {
     pub(in crate::spin) fn new(spec: Option<&InterconnectSpec>) -> Streams {
-        let limits = spec.map(|spec| Limits {
-            clusters_read: Lane::default(),
-            clusters_write: Lane::default(),
-            packets_read: Lane::default(),
-            packets_write: Lane::default(),
-            handlers_read: Lane::default(),
-            handlers_write: Lane::default(),
-            transactions: [(); 3].map(|()| RefCell::new(Transactions::new(spec.transactions, spec.turn))),
+        let limits = spec.map(|spec| {
+            Box::new(Limits {
+                clusters_read: Lane::default(),
+                clusters_write: Lane::default(),
+                packets_read: Lane::default(),
+                packets_write: Lane::default(),
+                handlers_read: Lane::default(),
+                handlers_write: Lane::default(),
+                transactions: [(); 3].map(|()| RefCell::new(Transactions::new(spec.transactions, spec.turn))),
+            })
         });
         let never = || Cell::new(0);
         Streams { limits, sender: never(), sent: never(), to_host: never(), from_host: never() }
