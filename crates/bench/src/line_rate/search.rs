@@ -77,13 +77,14 @@ pub(super) fn search(
 ) -> Result<Option<Found>, Error> {
     let mut interval = Interval::of(known);
     for _ in 0..MOST {
-        let Some(next) = interval.next(known) else { break };
+        let Some(next) = interval.next(known) else { return Ok(Some(interval.found(known))) };
         match run(next, &interval.found(known))? {
             Outcome::OtherRate => return Ok(None),
             outcome => interval.narrow(next, outcome),
         }
     }
-    Ok(Some(interval.found(known)))
+    // Packets that come in bursts, and are lost at any mean rate, say nothing of one.
+    Ok((interval.low > 0.0).then(|| interval.found(known)))
 }
 
 /// The rates between which the one is that is looked for.
@@ -265,6 +266,13 @@ mod tests {
             Ok(Outcome::Behind(4.0))
         });
         assert_eq!((found.unwrap().unwrap().rate, rates), (4.0, vec![8.4, 4.2]));
+    }
+
+    #[test]
+    fn losses_at_every_rate_say_nothing_of_one() {
+        let known = Known { first: Outcome::Behind(0.7), loads: 5.0, most: 100.0, rough: false };
+        let found = search(&known, |rate, _| Ok(Outcome::Behind(0.7 * rate)));
+        assert_eq!(found, Ok(None));
     }
 
     proptest! {
