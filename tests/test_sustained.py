@@ -44,7 +44,10 @@ def sustained_pps(row: LineRateRow) -> float:
 
 
 def first_loss_pps(case: Case, folder: Path, near_pps: float, buffer: int, packets: int) -> float:
-    """The lowest mean rate with a loss, to a third of a percent; 0 or infinity where that is a tenth off, the wire's where none is."""
+    """The lowest mean rate with a loss, to a third of a percent.
+
+    0 or infinity where that is a tenth off, and the wire's rate where nothing is lost at it.
+    """
     # Packets leave while a burst comes.
     at_once = math.floor(_FILLS * buffer / (1 - 0.9 * near_pps / _WIRE_PPS[case.nic]))
 
