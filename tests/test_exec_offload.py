@@ -240,9 +240,9 @@ def test_reductions_are_left_to_mpi_where_it_is_quicker(reductions: Path, nic: s
         found = [line.split() for line in out.splitlines() if line.startswith("= ")]
         took[offload] = {name: float(value) for _, name, value in found}
         assert ("that MPI is quicker at" in out) == (offload == "allreduce")
-    # A look at the queue and the read of a clock are in it.
+    # A few looks at the queue, of 25 ns each, and reads of a clock are in it.
     for name, mpi in took[None].items():
-        assert took["allreduce"][name] < 1.05 * mpi + 0.1, name
+        assert took["allreduce"][name] < 1.05 * mpi + 0.15, name
     # The card is quicker at short ones, and its sum of doubles is in software.
     assert took["allreduce"]["0-8"] < 0.9 * took[None]["0-8"]
     assert took["allreduce=always"]["0-8192"] > 2 * took[None]["0-8192"]

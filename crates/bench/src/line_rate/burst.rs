@@ -107,7 +107,11 @@ impl Rig<'_> {
         let inside =
             first.row.traffic.as_ref().map_or(0.0, |traffic| traffic.latency_ns_mean * 1000.0 / interval_ps);
         let (behind, failures) =
-            rig.offer_behind(tested, expressions, &speed, (at_once, interval_ps, inside))?;
+            match rig.offer_behind(tested, expressions, &speed, (at_once, interval_ps, inside)) {
+                // A buffer without headroom for what a long wire holds cannot have senders wait.
+                Err(error) if error.exit_status() == 2 => return Ok(None),
+                offered => offered?,
+            };
         let (fraction, part) = without_new(behind, failures, &first.failures)?;
         Ok(Some(Burst { packets, at_once, fraction, part }))
     }
