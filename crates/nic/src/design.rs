@@ -130,7 +130,7 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     }
 
     /// Whether someone sends a packet of its again that the network has lost or damaged, or it carries no data of a program: a run
-    /// that loses others, and comes to its end, has [lost](FailureKind::Lost) data that nobody may have missed.
+    /// that loses others, and comes to its end, has [lost](crate::FailureKind::Lost) data that nobody may have missed.
     fn makes_up_for(&self, _packet: &Packet) -> bool {
         false
     }
