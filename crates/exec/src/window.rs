@@ -14,12 +14,12 @@ use std::rc::Rc;
 
 /// Tags of a library's own messages, which untagged ones of a program do not have.
 const GRANT: u64 = UNTAGGED | 1;
-/// The smallest window. With so many hosts that each has less room at one, they share it as MPI's libraries do: not all send at once.
+/// The smallest window. With more hosts than this divides the unexpected headers for, hosts share them, as in MPI libraries: not all send at once.
 const LEAST: u64 = 512;
 /// Descriptors and entries that are left to registered memory and the library.
 const RESERVED: u32 = 64;
 
-/// What a card has for the messages of a process.
+/// The card's resources for the messages of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
     /// Messages to another process that it has not said to have received.
@@ -47,7 +47,7 @@ impl Limits {
     }
 }
 
-/// What was sent to another process.
+/// Messages sent to another process.
 #[derive(Default)]
 struct Sent {
     sends: u64,
@@ -110,7 +110,7 @@ impl Window {
         Some(signal)
     }
 
-    /// Another process has told that it has received so many more.
+    /// Another process has received `more` messages.
     fn grant(&self, to: u32, more: u64, window: u64) {
         let mut sent = self.sent.borrow_mut();
         let own = sent.entry(to).or_default();

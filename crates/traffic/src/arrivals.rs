@@ -43,12 +43,12 @@ impl Clock {
         self.time_of(self.units).unwrap_or(u64::MAX)
     }
 
-    /// The time of so many units at the rate; none beyond 64 bits of picoseconds.
+    /// The time of `units` at the rate; none beyond 64 bits of picoseconds.
     fn time_of(&self, units: u128) -> Option<u64> {
         u64::try_from(units.checked_mul(SECOND)? / u128::from(self.rate)).ok()
     }
 
-    /// When a frame of so many bytes is due, in picoseconds from the beginning: each frame once, in their order. None where that is 2^64
+    /// The due time of a frame of `bytes` bytes, in picoseconds from the beginning: each frame once, in order. None from 2^64
     /// or more.
     pub(crate) fn due(&mut self, bytes: u64) -> Option<u64> {
         let units = if self.by_packet { 1 } else { u128::from(bytes) * 8 };

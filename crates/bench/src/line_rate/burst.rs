@@ -59,7 +59,7 @@ impl Burst {
 }
 
 impl BurstRow {
-    /// What came through, where the card is behind for good.
+    /// The departure rate of a card that does not recover from the burst.
     pub(super) fn behind(&self) -> Option<f64> {
         self.later_fraction.filter(|fraction| *fraction < ENOUGH)
     }
@@ -85,7 +85,7 @@ impl Rig<'_> {
         Ok(Some(BurstRow { packets, at_once, later_fraction, stopped }))
     }
 
-    /// Sends traffic at so many times its rate behind a burst; nothing where there is no room for one, or too few packets.
+    /// Sends traffic at `times` its rate behind a burst; none without room for a burst, or with too few packets.
     pub(super) fn send_burst(
         &self,
         tested: &Tested<'_>,
@@ -123,7 +123,7 @@ fn shares_of(first: &Judged) -> Vec<u64> {
     shares(first.shares.as_deref(), row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered))
 }
 
-/// The packets of a burst before traffic at so many times its rate; none where there is no room for one, or too few packets. A wire that is
+/// The packets of a burst before traffic at `times` its rate; none without room for a burst, or with too few packets. A wire that is
 /// as full as that brings no burst.
 fn at_once(first: &Judged, times: f64) -> Option<u64> {
     let packets: u64 = shares_of(first).iter().sum();

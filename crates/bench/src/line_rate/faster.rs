@@ -47,7 +47,7 @@ impl Speed {
         Speed { times: 1.0, wire: 1.0, shares: None, ahead: Duration::ZERO }
     }
 
-    /// So many times as fast, on a wire that is so many times as fast, and so many packets of each port.
+    /// Traffic at `times` its rate on a wire `wire` times as fast, with `shares` packets of each port.
     pub(super) const fn some(times: f64, wire: f64, shares: Vec<u64>) -> Speed {
         Speed { times, wire, shares: Some(shares), ahead: Duration::ZERO }
     }
@@ -147,7 +147,7 @@ impl Rig<'_> {
     }
 }
 
-/// What the first run and one behind a burst say.
+/// The state after the first run and a run behind a burst.
 fn known(row: &Row, burst: Option<f64>, rough: bool) -> Known {
     let first = match burst {
         _ if row.verdict == Verdict::No => Outcome::Behind(row.capacity_fraction),
@@ -160,7 +160,7 @@ fn known(row: &Row, burst: Option<f64>, rough: bool) -> Known {
     Known { first, loads, most: own_most(row), rough }
 }
 
-/// How far a search is.
+/// The progress of a search, as text.
 fn so_far_of(found: &Found) -> String {
     let at = |rate: f64| format!("{rate:.2} x");
     match (found.sustained > 0.0, found.not_sustained) {
@@ -286,7 +286,7 @@ fn own_part(row: &Row) -> String {
     }
 }
 
-/// The card with a wire that is so many times as fast, if it is another one.
+/// The card with a wire `times` as fast; none for the card's own.
 pub(super) fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> {
     if times == 1.0 {
         return Ok(None);

@@ -6,7 +6,7 @@
 
 use nicety::Error;
 
-/// How far below the rate at which packets left it is confirmed, and how far above that.
+/// Factors below and above the departure rate at which a run confirms it.
 const BELOW: f64 = 0.01;
 const ABOVE: f64 = 1.03;
 /// How near a run above has to be to be one beside it.
@@ -30,7 +30,7 @@ const SAME: f64 = 0.01;
 /// Enough of a search that only compares cards: a run that does not come through at no more than this over what it lets through.
 const ROUGH: f64 = 1.1;
 
-/// What a run at a rate has shown. Rates are over that of the first run.
+/// The outcome of a run at one rate. Rates are relative to the first run's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Outcome {
     /// All came through, and the rate that loads give then.
@@ -43,12 +43,12 @@ pub(super) enum Outcome {
     OtherRate,
 }
 
-/// What is known before the search.
+/// The state before the search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     /// Whether the card sustains the rate of the first run; if not, what came through.
     pub(super) first: Outcome,
-    /// What loads say that it sustains.
+    /// The sustainable rate by the loads of the parts.
     pub(super) loads: f64,
     /// The most that is looked for.
     pub(super) most: f64,
@@ -56,7 +56,7 @@ pub(super) struct Known {
     pub(super) rough: bool,
 }
 
-/// What was found.
+/// The result of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     /// The rate that the card sustains.
@@ -92,11 +92,11 @@ pub(super) fn search(
 struct Interval {
     low: f64,
     high: Option<f64>,
-    /// What came through at the high one.
+    /// The departure rate at `high`.
     through: Option<f64>,
-    /// What loads say, by the latest run that came through.
+    /// The sustainable rate by loads, from the latest sustained run.
     loads: f64,
-    /// How far below what came through is tried next, and how far beyond what was sustained.
+    /// The next steps: below the departure rate, and beyond the sustained rate.
     below: f64,
     far: f64,
     stopped: usize,
@@ -131,7 +131,7 @@ impl Interval {
                 self.far = if self.far < FAR { FAR } else { FARTHER * self.far };
             }
             Outcome::Behind(through) => {
-                // What is a little too fast loses little: then more is needed to find what is not.
+                // A rate slightly too high loses few packets: a larger step finds a sustained one.
                 let near = self.through.is_some_and(|before| through > before * (1.0 - 2.0 * self.below));
                 self.below = if near && self.high.is_some() { 2.0 * self.below } else { BELOW };
                 (self.high, self.through) = (Some(rate), Some(through.min(rate)));

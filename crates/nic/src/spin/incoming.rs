@@ -172,7 +172,7 @@ impl Incoming {
         len.min(left.saturating_sub(offset))
     }
 
-    /// Whether a packet of so many bytes from `offset` on is the last one, and a tail handler of PsPIN's will have it.
+    /// Whether the packet with `bytes` from `offset` on is the last one, and a tail handler of PsPIN takes it.
     pub(super) fn keeps(&self, offset: u64, bytes: u64) -> bool {
         let has_tail = |attachment: &Rc<Attachment>| {
             let handlers = &attachment.program.handlers;

@@ -46,7 +46,7 @@ pub(super) fn other_format(first: &[u8]) -> Option<&'static str> {
     OTHERS.iter().find(|(begin, _)| first.starts_with(begin)).map(|(_, what)| *what)
 }
 
-/// What the header of a file says.
+/// The fields of a file's header that readers need.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) big: bool,

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// Picoseconds of a second.
 const SECOND: i128 = 1_000_000_000_000;
 
-/// The unit of times: so many of them are a second.
+/// The unit of times, as ticks a second.
 #[derive(Clone, Copy)]
 pub(super) struct Tick(u128);
 
@@ -26,7 +26,7 @@ impl Tick {
         }
     }
 
-    /// So many of them in picoseconds.
+    /// `count` ticks in picoseconds.
     pub(super) fn ps(self, count: u64) -> i128 {
         let (whole, rest) = (u128::from(count) / self.0, u128::from(count) % self.0);
         whole as i128 * SECOND + (rest * SECOND as u128 / self.0) as i128

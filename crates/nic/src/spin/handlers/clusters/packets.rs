@@ -69,7 +69,7 @@ pub(in crate::spin) struct Scheduler {
     clusters: Box<[Cluster]>,
     /// Transfers of each cluster's DMA engine that handlers have started.
     transfers: Box<[TransferNumbers]>,
-    /// What engines of handlers' commands and packets that come share.
+    /// The channels that command engines and incoming packets share.
     streams: Streams,
     /// The engines of commands, and what takes feedbacks, where it is one a cycle.
     engines: Option<Rc<Arbiter>>,
@@ -166,7 +166,7 @@ impl Scheduler {
         &self.streams
     }
 
-    /// Moves bytes at an address in beats of so many, from a cycle on.
+    /// Moves `bytes` at an address in beats of `beat` bytes, from cycle `from` on.
     pub(in crate::spin) fn transfer(
         &self,
         user: User,

@@ -48,7 +48,7 @@ pub(in crate::spin) struct Streams {
     from_host: Cell<u64>,
 }
 
-/// What engines share.
+/// The channels and transactions that engines share.
 struct Limits {
     clusters_read: Lane,
     clusters_write: Lane,
@@ -59,7 +59,7 @@ struct Limits {
     transactions: [RefCell<Transactions>; 3],
 }
 
-/// The memory at an address of the card, which has so many clusters.
+/// The memory at an address of a card with `clusters` clusters.
 pub(in crate::spin) fn target(address: u32, clusters: usize) -> Target {
     match address.checked_sub(map::L1).map(|offset| (offset / map::L1_EACH) as usize) {
         Some(cluster) if cluster < clusters => Target::Cluster(cluster),
