@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How Hydra's banner begins, behind an empty line, and its second line.
-const RULE: &[u8] = b"\n=====================================================";
+/// The start of Hydra's banner, which follows an empty line, and the banner's second line.
+const RULE: &[u8] = b"=====================================================";
 const BANNER: &[u8] = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES";
 /// How long the end of a pipe is waited for when all processes have ended.
 const DRAINS: Duration = Duration::from_secs(2);
@@ -152,11 +152,16 @@ fn forward(reader: PipeReader, into: Stream, is_launcher: bool, ended: Sender<Ve
     });
 }
 
-/// What has come of a launcher and may be the beginning of a banner, or is one.
+/// The output of a launcher that may be the start of a banner, or is one.
+///
+/// The end of a line is passed on at once: another stream's line would otherwise come between the line and its end.
 #[derive(Default)]
 struct Held {
+    /// From the start of a line on.
     bytes: Vec<u8>,
     is_banner: bool,
+    /// Whether a line has begun that was passed on.
+    is_within_line: bool,
 }
 
 impl Held {
@@ -166,40 +171,47 @@ impl Held {
 
     /// It is no banner.
     fn give_up(&mut self) -> Vec<u8> {
+        self.is_within_line = self.bytes.last().map_or(self.is_within_line, |byte| *byte != b'\n');
         std::mem::take(&mut self.bytes)
     }
 
-    /// More has come. Returns what is passed on.
+    /// More has come. Returns the bytes to pass on.
     fn take(&mut self, more: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(more);
         if self.is_banner {
             return Vec::new();
         }
         let mut from = 0;
-        while let Some(at) = self.bytes[from..].iter().position(|byte| *byte == b'\n') {
-            let at = from + at;
-            match begins(&self.bytes[at..]) {
-                Some(false) => from = at + 1,
-                whether => {
-                    self.is_banner = whether.is_some();
-                    return self.bytes.drain(..at).collect();
+        loop {
+            if !self.is_within_line {
+                match begins(&self.bytes[from..]) {
+                    Some(false) => {}
+                    whether => {
+                        self.is_banner = whether.is_some();
+                        return self.bytes.drain(..from).collect();
+                    }
                 }
             }
+            let Some(end) = self.bytes[from..].iter().position(|byte| *byte == b'\n') else {
+                return self.give_up();
+            };
+            self.is_within_line = false;
+            from += end + 1;
         }
-        self.give_up()
     }
 }
 
-/// Whether a banner begins here, with the empty line before it; none if more has to come.
+/// Whether a banner begins at the start of this line, with or without its empty line; none if more has to come.
 fn begins(bytes: &[u8]) -> Option<bool> {
+    let bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
     let compared = bytes.len().min(RULE.len());
     if bytes[..compared] != RULE[..compared] {
         return Some(false);
     }
-    let Some(end) = bytes[1..].iter().position(|byte| *byte == b'\n') else {
-        return bytes[1..].iter().any(|byte| *byte != b'=').then_some(false);
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        return bytes.iter().any(|byte| *byte != b'=').then_some(false);
     };
-    let second = &bytes[end + 2..];
+    let second = &bytes[end + 1..];
     let compared = second.len().min(BANNER.len());
     if second[..compared] != BANNER[..compared] {
         return Some(false);
@@ -243,13 +255,18 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_of_a_banner_waits_for_more() {
+    fn a_start_of_a_banner_waits_for_more() {
         let mut held = Held::default();
-        assert_eq!(held.take(b"a\n===="), b"a");
+        assert_eq!(held.take(b"a\n===="), b"a\n");
         assert!(held.is_undecided());
-        assert_eq!(held.take(b"x\n"), b"\n====x");
-        assert!(held.is_undecided(), "the last line may be the one before a banner");
+        assert_eq!(held.take(b"x\n"), b"====x\n");
+        assert!(!held.is_undecided(), "the end of a line is not kept");
+        assert_eq!(held.take(b"\n"), b"");
+        assert!(held.is_undecided(), "the empty line before a banner");
         assert_eq!(held.give_up(), b"\n");
+        assert_eq!(held.take(b"y"), b"y");
+        assert_eq!(held.take(WHOLE.as_bytes()), b"\n", "a banner within a line ends that line");
+        assert!(held.is_banner);
     }
 
     proptest::proptest! {
