@@ -121,6 +121,19 @@ else
 	@echo "there is no Go toolchain (go): $(GO_MODULES) are not linted"
 endif
 
+# Vale checks words; its newest release as a Go module.
+VALE := target/tools/bin/vale-3.21.0
+FILES ?=
+
+$(VALE):
+	@[[ -n "$(GO)" ]] || { echo "make prose needs Go 1.25 or newer, which builds Vale" >&2; exit 1; }
+	GOBIN=$(CURDIR)/target/tools/vale $(GO) install github.com/vale-cli/vale/v3/cmd/vale@v3.21.0
+	mkdir -p $(@D) && mv target/tools/vale/vale $@
+
+.PHONY: prose
+prose: $(VENV)/.tools $(VALE) ## check the words of pages, comments and messages: make prose FILES=docs/guide
+	$(BIN)/python tests/prose.py $(VALE) $(FILES)
+
 .PHONY: format
 format: $(VENV)/.tools ## format Rust, Python and Go
 	$(CARGO) fmt --all

@@ -1,0 +1,86 @@
+"""Checks the words of this project by Vale: pages, comments, docstrings and messages.
+
+Run `.venv/bin/python tests/prose.py VALE [FILE...]`, as `make prose` does. Vale knows the sentences of Markdown
+alone, so each source file becomes a Markdown file with its prose on the same lines. Rules: docs/contributing/style.md.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pygments.lexer import Lexer
+from pygments.lexers import CLexer, GoLexer, PythonLexer, RustLexer
+from pygments.token import Comment, String, Whitespace
+
+ROOT = Path(__file__).parent.parent
+LEXERS: dict[str, type[Lexer]] = {".rs": RustLexer, ".py": PythonLexer, ".go": GoLexer, ".c": CLexer, ".h": CLexer}
+NOT_OURS = ("third_party/", "/testdata/", "/tests/data/", "tests/programs/")
+# A shorter string is a key or a word of a table.
+_LEAST_WORDS = 5
+_MARKS = re.compile(r"^\s*(///|//!|//|/\*+|\*/|\*|#+!?)\s?|\s*\*/\s*$")
+_DIRECTIVE = re.compile(r"^\s*(?:#!|# (?:type|noqa|ruff|mypy|pragma)\b|//go:|//export)")
+_PLACE = re.compile(r"\{[^{}]*\}|%[-+#0-9.]*l*[a-z]|\\u\{[^}]*\}|\\[nrt]")
+
+
+def tokens(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """The comments and strings of a source file: first line from 0, text, and whether it is a comment."""
+    line, began, text = 0, 0, ""
+    for kind, value in LEXERS[path.suffix](stripnl=False, ensurenl=False).get_tokens(path.read_text()):
+        is_prose = kind in Comment or kind in String.Doc
+        if kind in String and not is_prose:
+            began, text = (began, text + value) if text else (line, value)
+        else:
+            if text and kind not in Whitespace:
+                yield began, text, False
+                text = ""
+            if is_prose and kind not in (Comment.Preproc, Comment.PreprocFile):
+                yield line, value, True
+        line += value.count("\n")
+    if text:
+        yield began, text, False
+
+
+def prose(path: Path) -> str:
+    """The prose of a source file as Markdown, each sentence on its own lines."""
+    lines = [""] * (path.read_text().count("\n") + 2)
+    is_test = path.name.startswith("test_") or "/tests/" in str(path) or path.parent.name == "tests"
+    tests = next((at for at, text in enumerate(path.read_text().splitlines()) if text == "#[cfg(test)]"), len(lines))
+    for first, text, is_comment in tokens(path):
+        if is_comment:
+            for at, part in enumerate(text.splitlines(), first):
+                if not _DIRECTIVE.match(part):
+                    lines[at] = _MARKS.sub("", part.replace('"""', ""))
+        elif not is_test and first < tests:
+            message = _PLACE.sub("X", re.sub(r"\\\n\s*", "", text)).strip("\"'rf# \n")
+            if len(re.findall(r"\b[A-Za-z]{2,}\b", message)) >= _LEAST_WORDS and "\n" not in message:
+                lines[first] = f"- {message}"
+    return "\n".join(lines) + "\n"
+
+
+def main(vale: str, names: list[str]) -> int:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *names]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [ROOT / name for name in listed.splitlines() if not any(part in f"/{name}" for part in NOT_OURS)]
+    with tempfile.TemporaryDirectory() as folder:
+        for path in files:
+            if path.suffix not in (".md", *LEXERS):
+                continue
+            place = Path(folder) / path.relative_to(ROOT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            is_page = path.suffix == ".md"
+            target = place if is_page else place.with_name(f"{place.name}.md")
+            target.write_text(path.read_text() if is_page else prose(path))
+        command = [str(Path(vale).absolute()), f"--config={ROOT / '.vale.ini'}", "--output=line", "."]
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    found = [re.sub(r"^(.*?\.(?:rs|py|go|c|h))\.md:", r"\1:", line) for line in done.stdout.splitlines()]
+    print("\n".join(found), end="\n" if found else "")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
