@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import nicety
+from nicety.build.compiler import library_source
 
 PT, BITS = 1, 5
 ONE_CORE = ("hpu.cores=1", "memory.cluster=1")
@@ -197,3 +198,23 @@ def test_cold_starts_in_four_clusters_wait_for_program_memory(tmp_path: Path, po
     assert [start - starts[0] for start in starts] == [0, 1, 2, 3]
     assert runs.column("hpu") == [0, 8, 16, 24]
     assert runs.column("cycles") == cycles
+
+
+@pytest.mark.parametrize(
+    ("define", "size", "part", "name", "most_gbps"),
+    [
+        # Seven writes in each 18 cycles of 1 GHz.
+        ("WRITE", 64, "command engine", "writes out of registers to the host", 512 * 7 / 18),
+        # The packet is read for the host and for the wire: two cycles for each beat.
+        ("STORE_AND_SEND", 1024, "memory channel", "reads of the clusters' L1", 256),
+    ],
+)
+def test_a_verdict_names_the_engine_or_the_channel(
+    define: str, size: int, part: str, name: str, most_gbps: float
+) -> None:
+    handlers = nicety.Handlers(library_source("pspin/saturate.c"), defines=[define])
+    (row,) = nicety.check_line_rate(handlers, nics="pspin", packet_sizes=[size], overrides=["bus.latency=0ns"])["rows"]
+    assert (row["verdict"], row["limiting_part"]) == ("no", part), row["parts"]
+    assert next(each["name"] for each in row["parts"] if each["part"] == part) == name
+    sustained = row["capacity_fraction"] * row["line_rate_packets_per_s"] * 8 * size / 1e9
+    assert sustained == pytest.approx(most_gbps, rel=0.03)

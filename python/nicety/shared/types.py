@@ -780,6 +780,9 @@ class Loads(TypedDict):
             beat a cycle.
         cluster_dma: The busiest DMA engine of a cluster, with packets and with what handlers have copied.
         packet_sender: The sender of handlers' packets there.
+        command_engine: Where handlers are written for PsPIN, the command engine with the most occupied places
+            (`hpu.commands.engine_commands`).
+        memory_channel: The busiest channel between these engines and the card's memories (`hpu.interconnect`).
         packets_in_flight: The places that packets have in clusters, from when they are assigned to one until their
             handlers and the commands of these have ended (`hpu.packets.in_flight`), without their waits for the copy
             and for a processor.
@@ -801,6 +804,8 @@ class Loads(TypedDict):
     packet_writer: float | None
     cluster_dma: float | None
     packet_sender: float | None
+    command_engine: float | None
+    memory_channel: float | None
     packets_in_flight: float | None
     packet_slots: float | None
     host: float | None

@@ -1,4 +1,4 @@
-//! What becomes of traffic behind a burst: whether the card recovers.
+//! Traffic behind a burst: whether the card recovers.
 //!
 //! Handlers that wait for one another may get on at a rate as long as few of them run at once, and stand still, or lose more time than they
 //! have, once many do. Then the first burst decides, at whichever rate. So the packets come once more, of which the first ones come
@@ -6,7 +6,7 @@
 
 use super::faster::{Speed, shares, what_stopped, with_wire, without_new};
 use super::limit::CLOSE;
-use super::offer::Judged;
+use super::offer::{Behind, Judged};
 use super::rig::Rig;
 use super::row::Row;
 use super::tested::Tested;
@@ -49,6 +49,23 @@ pub(super) struct Burst {
     pub(super) fraction: f64,
     /// The part that limits meanwhile.
     pub(super) part: String,
+    /// Where packets come through, and one stayed for most of the run, that: handlers that came later went ahead of it.
+    pub(super) starved: Option<String>,
+}
+
+/// The part of a run's time for which a packet stays in the card that is starved by handlers of later packets.
+const STARVED: f64 = 0.7;
+
+/// Says that a packet stayed in the card for most of a run that takes `run_ps`.
+fn starved(longest_ps: f64, run_ps: f64) -> Option<String> {
+    let us = |ps: f64| format!("{:.1} us", ps / 1e6);
+    (longest_ps > STARVED * run_ps).then(|| {
+        format!(
+            "a packet stayed in the card for {} of {}: handlers of later packets went ahead of its",
+            us(longest_ps),
+            us(run_ps)
+        )
+    })
 }
 
 impl Burst {
@@ -79,6 +96,7 @@ impl Rig<'_> {
         let (later_fraction, stopped) = match self.send_burst(tested, expressions, first, 1.0) {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => (None, Some(what_stopped(&error))),
+            Ok(Some(Burst { starved: Some(starved), .. })) => (None, Some(starved)),
             Ok(burst) => (burst.map(|burst| if burst.is_behind() { burst.fraction } else { 1.0 }), None),
         };
         let packets = shares_of(first).iter().sum();
@@ -112,8 +130,10 @@ impl Rig<'_> {
                 Err(error) if error.exit_status() == 2 => return Ok(None),
                 offered => offered?,
             };
-        let (fraction, part) = without_new(behind, failures, &first.failures)?;
-        Ok(Some(Burst { packets, at_once, fraction, part }))
+        let Behind { fraction, part, longest_stay_ps } = without_new(behind, failures, &first.failures)?;
+        let starved =
+            starved(longest_stay_ps as f64, packets as f64 * interval_ps).filter(|_| fraction >= ENOUGH);
+        Ok(Some(Burst { packets, at_once, fraction, part, starved }))
     }
 }
 
@@ -151,6 +171,14 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_packet_that_stays_for_most_of_a_run_is_starved() {
+        assert_eq!(starved(6.9e6, 10e6), None);
+        let told =
+            "a packet stayed in the card for 7.1 us of 10.0 us: handlers of later packets went ahead of its";
+        assert_eq!(starved(7.1e6, 10e6).as_deref(), Some(told));
+    }
 
     #[test]
     fn a_card_that_a_burst_puts_behind_barely_keeps_up() {

@@ -33,6 +33,16 @@ impl Demand<'_> {
             packet_writer: load.busy.movers.map(|movers| load.share(movers.writer)),
             cluster_dma: load.busy.movers.map(|movers| load.share(movers.cluster.1)),
             packet_sender: load.busy.movers.map(|movers| load.share(movers.sender)),
+            command_engine: load
+                .busy
+                .movers
+                .and_then(|movers| movers.engine)
+                .map(|(_, held)| load.share(held)),
+            memory_channel: load
+                .busy
+                .movers
+                .and_then(|movers| movers.channel)
+                .map(|(_, busy)| load.share(busy)),
             packets_in_flight: load.busy.movers.map(|movers| load.share(movers.in_flight.needed)),
             packet_slots: load.packet_slots().map(|(_, held)| load.share(held.needed)),
             host: load.host.as_ref().map(|(_, load)| *load),
@@ -102,6 +112,8 @@ impl Demand<'_> {
             loads.packet_writer.unwrap_or_default(),
             loads.cluster_dma.unwrap_or_default(),
             loads.packet_sender.unwrap_or_default(),
+            loads.command_engine.unwrap_or_default(),
+            loads.memory_channel.unwrap_or_default(),
             loads.packets_in_flight.unwrap_or_default(),
             loads.packet_slots.unwrap_or_default(),
             loads.host.unwrap_or_default(),

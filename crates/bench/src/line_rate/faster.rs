@@ -199,6 +199,11 @@ impl Runs<'_> {
             Ok(None) => {}
             Ok(Some(burst)) => {
                 let run = TriedRow { packets: burst.packets, at_once: burst.at_once, ..run.clone() };
+                if let Some(starved) = burst.starved {
+                    let limiting_part = Some(burst.part);
+                    self.rows.borrow_mut().push(TriedRow { stopped: Some(starved), limiting_part, ..run });
+                    return Ok(Outcome::Stopped);
+                }
                 if burst.is_behind() {
                     let through = times * burst.fraction;
                     self.rows.borrow_mut().push(TriedRow {
@@ -256,7 +261,8 @@ fn part(rows: &[TriedRow], found: Option<&Found>, first: &Row) -> Option<String>
     let waits = |row: &&TriedRow| matches!(row.limiting_part.as_deref(), Some("lock" | "contended word"));
     let of_word =
         rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.limiting_part.clone());
-    Some(of_word.filter(|_| part == "handler processors").unwrap_or(part))
+    let waits_for_word = part == "handler processors" || nearest.stopped.is_some();
+    Some(of_word.filter(|_| waits_for_word).unwrap_or(part))
 }
 
 impl Tries {
@@ -399,7 +405,7 @@ mod tests {
     /// A burst, and what comes through behind it at most.
     fn burst(times: f64, sustained: f64) -> Burst {
         let (fraction, part) = ((sustained / times).min(1.0), "lock".to_owned());
-        Burst { packets: 1000, at_once: 250, fraction, part }
+        Burst { packets: 1000, at_once: 250, fraction, part, starved: None }
     }
 
     /// The search with this first run, on a wire that takes so much.

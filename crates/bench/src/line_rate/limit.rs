@@ -91,6 +91,8 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         ("packet writer", loads.packet_writer.unwrap_or_default()),
         ("cluster DMA", loads.cluster_dma.unwrap_or_default()),
         ("packet sender", loads.packet_sender.unwrap_or_default()),
+        ("memory channel", loads.memory_channel.unwrap_or_default()),
+        ("command engine", loads.command_engine.unwrap_or_default()),
         ("lock", loads.lock),
         ("contended word", loads.contended_word),
         ("memory bank", loads.memory_bank),

@@ -192,9 +192,12 @@ impl Measured {
         };
         // While another part is overloaded, packets fill the buffer because of that.
         let host = demand.load.host.as_ref().map(|(name, _)| name.as_str());
+        let movers = demand.load.busy.movers;
         let named = Named {
             host,
             cluster: demand.load.busiest_cluster(),
+            engine: movers.and_then(|movers| movers.engine).map(|(name, _)| name),
+            channel: movers.and_then(|movers| movers.channel).map(|(name, _)| name),
             slots: demand.load.packet_slots().map(|(which, _)| which),
         };
         let parts = parts(&row, of_buffer.then_some(places), named);

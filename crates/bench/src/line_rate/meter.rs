@@ -270,6 +270,11 @@ impl Meter {
         self.state.borrow().later.least_inside
     }
 
+    /// The longest stay of a packet in the card, in picoseconds.
+    pub(super) fn longest_stay_ps(&self) -> u64 {
+        self.state.borrow().latency().max()
+    }
+
     /// How many picoseconds one packet of the later half left after another.
     pub(super) fn left_every(&self) -> Option<f64> {
         self.state.borrow().later.every_ps()

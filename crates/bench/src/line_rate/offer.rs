@@ -99,6 +99,15 @@ struct Offering {
     run: Run,
 }
 
+/// A run with a burst.
+pub(super) struct Behind {
+    /// The departure rate of the later half of the packets, over their arrival rate.
+    pub(super) fraction: f64,
+    /// The part that limits.
+    pub(super) part: String,
+    pub(super) longest_stay_ps: u64,
+}
+
 impl Rig<'_> {
     /// Measures traffic, an expression for each port, and tries what the card is said to sustain of it.
     pub(super) fn offer(
@@ -232,17 +241,16 @@ impl Rig<'_> {
         })
     }
 
-    /// Offers traffic of which so many packets come at once to begin with, by senders that wait. Gives how fast packets of the later half left, over
-    /// the rate at which they come, the part that limits, and what failed. Where the card has caught up meanwhile, or the sender of each port
-    /// gets to send when it is due again, that is all of the rate. It has caught up where no more packets are inside than processors,
-    /// or twice as many as were `inside` in the mean without a burst.
+    /// Offers traffic that begins with a burst of `at_once` packets, by senders that wait. Returns the failures, too. The fraction is 1 where the
+    /// card has caught up, or the sender of each port gets to send when it is due again. It has caught up where no more packets are
+    /// inside than processors, or twice the mean number `inside` without a burst.
     pub(super) fn offer_behind(
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
         speed: &Speed,
         (at_once, interval_ps, inside): (u64, f64, f64),
-    ) -> Result<((f64, String), Vec<Failure>), Error> {
+    ) -> Result<(Behind, Vec<Failure>), Error> {
         let overload = match Overload::of(self.request) {
             Overload::Credits => Overload::Credits,
             // What is dropped neither waits nor gets in the way of others.
@@ -258,7 +266,8 @@ impl Rig<'_> {
             false => offering.meter.left_every().map_or(1.0, |every| interval_ps / every.max(1.0)),
         };
         let part = offering.measured.row(&offering.load, None).limiting_part;
-        Ok(((slowest.min(left), part), offering.run.failures()))
+        let longest_stay_ps = offering.meter.longest_stay_ps();
+        Ok((Behind { fraction: slowest.min(left), part, longest_stay_ps }, offering.run.failures()))
     }
 
     /// Offers traffic to a card: that of an earlier run, with its times, where there is one.

@@ -100,6 +100,10 @@ pub struct Loads {
     pub cluster_dma: Option<f64>,
     /// The sender of handlers' packets there.
     pub packet_sender: Option<f64>,
+    /// Where handlers are written for PsPIN, the command engine with the most occupied places (`hpu.commands.engine_commands`).
+    pub command_engine: Option<f64>,
+    /// The busiest channel between these engines and the card's memories (`hpu.interconnect`).
+    pub memory_channel: Option<f64>,
     /// The places that packets have in clusters, from when they are assigned to one until their handlers and the commands of these have
     /// ended (`hpu.packets.in_flight`), without their waits for the copy and for a processor.
     pub packets_in_flight: Option<f64>,
@@ -126,6 +130,8 @@ impl Loads {
             "packet writer" => return self.packet_writer,
             "cluster DMA" => return self.cluster_dma,
             "packet sender" => return self.packet_sender,
+            "command engine" => return self.command_engine,
+            "memory channel" => return self.memory_channel,
             "packets in flight" => return self.packets_in_flight,
             "packet slots" => return self.packet_slots,
             "host" => return self.host,

@@ -20,6 +20,9 @@ const WIDE: f64 = 1.03;
 const BEYOND: f64 = 1.05;
 const FAR: f64 = 1.25;
 const FARTHER: f64 = 2.0;
+/// The first steps down from a run near the departure rate that was stopped: packets starve not far above the sustained rate.
+const DOWN: f64 = 0.85;
+const DOWN_STEPS: u32 = 2;
 /// Least step.
 const LEAST: f64 = 1.005;
 /// Most rates that are tried, and how many runs may be stopped.
@@ -100,6 +103,8 @@ struct Interval {
     below: f64,
     far: f64,
     stopped: usize,
+    /// Steps of [`DOWN`] that are left.
+    down: u32,
     /// Whether the card sustained more than what came through of a rate that was too high.
     misled: bool,
 }
@@ -114,6 +119,7 @@ impl Interval {
             below: BELOW,
             far: LEAST,
             stopped: 0,
+            down: 0,
             misled: false,
         };
         interval.narrow(1.0, known.first);
@@ -135,9 +141,11 @@ impl Interval {
                 let near = self.through.is_some_and(|before| through > before * (1.0 - 2.0 * self.below));
                 self.below = if near && self.high.is_some() { 2.0 * self.below } else { BELOW };
                 (self.high, self.through) = (Some(rate), Some(through.min(rate)));
+                self.down = DOWN_STEPS;
             }
             Outcome::Stopped => {
                 self.stopped += 1;
+                self.down = self.down.saturating_sub(u32::from(self.through.is_none()));
                 (self.high, self.through) = (Some(rate), None);
             }
             Outcome::OtherRate => {}
@@ -164,6 +172,7 @@ impl Interval {
                 }
             }
             // While packets wait, the card does less than it is seen to sustain.
+            None if self.through.is_none() && self.down > 0 && DOWN * high > self.low => Some(DOWN * high),
             None if self.low > 0.0 => (high > WIDE * self.low).then(|| (self.low * high).sqrt()),
             None => Some(high / 2.0),
         }
@@ -255,6 +264,22 @@ mod tests {
         assert_eq!(all.rate, 1.0);
         assert!(search(&known, |_, _| Err(Error::Interrupted)).is_err());
         assert_eq!(search(&known, |_, _| Ok(Outcome::OtherRate)), Ok(None));
+    }
+
+    #[test]
+    fn a_stop_near_the_departure_rate_is_followed_by_one_not_far_below() {
+        let mut rates = Vec::new();
+        let known = Known { first: Outcome::Sustained(10.0), loads: 10.0, most: 100.0, rough: false };
+        let found = search(&known, |rate, _| {
+            rates.push((rate * 1000.0).round() / 1000.0);
+            Ok(match rate {
+                6.0.. => Outcome::Behind(5.5),
+                5.0.. => Outcome::Stopped,
+                _ => Outcome::Sustained(100.0),
+            })
+        });
+        assert_eq!(rates, [10.5, 5.445, 4.628, 5.02, 4.82, 4.919]);
+        assert_eq!(found.unwrap().unwrap().rate.round(), 5.0);
     }
 
     #[test]

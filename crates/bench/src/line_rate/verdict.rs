@@ -61,12 +61,16 @@ pub(super) struct Named<'n> {
     pub(super) cluster: Option<usize>,
     /// The slots with fewer to spare.
     pub(super) slots: Option<&'n str>,
+    /// The command engine with the most occupied places.
+    pub(super) engine: Option<&'n str>,
+    /// The busiest channel between engines and memories.
+    pub(super) channel: Option<&'n str>,
 }
 
 /// The parts of a card, the most loaded first. `places` is the load of the packet buffer, where that can be told: while
 /// another part is overloaded, packets fill the buffer because of that.
 pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<PartRow> {
-    let Named { host, cluster, slots } = named;
+    let Named { host, cluster, slots, engine, channel } = named;
     let loads = &row.loads;
     let mut parts = vec![
         PartRow::new("handler processors", None, loads.hpus),
@@ -80,6 +84,8 @@ pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<Par
         ("packet writer", None, loads.packet_writer),
         ("cluster DMA", cluster.map(|number| format!("cluster {number}")), loads.cluster_dma),
         ("packet sender", None, loads.packet_sender),
+        ("command engine", engine.map(str::to_owned), loads.command_engine),
+        ("memory channel", channel.map(str::to_owned), loads.memory_channel),
         ("packets in flight", Some("hpu.packets.in_flight".to_owned()), loads.packets_in_flight),
         ("packet slots", slots.map(str::to_owned), loads.packet_slots),
     ];

@@ -120,6 +120,10 @@ pub struct Movers {
     pub sender: Duration,
     /// The busiest cluster, and its DMA engine.
     pub cluster: (usize, Duration),
+    /// The command engine with the most occupied places (`hpu.commands.engine_commands`), and the time for which they were, over the places.
+    pub engine: Option<(&'static str, Duration)>,
+    /// The busiest channel between the engines and the card's memories (`hpu.interconnect`).
+    pub channel: Option<(&'static str, Duration)>,
     /// Places of packets in clusters: `hpu.packets.in_flight`.
     pub in_flight: Occupied,
     /// The memories of clusters for packets: `hpu.packets.cluster_buffer`.

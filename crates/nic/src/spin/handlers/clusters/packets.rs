@@ -10,7 +10,7 @@ use crate::spin::handlers::clusters::stays::{Leaves, Stays};
 use crate::spin::handlers::codes::phantom_memory;
 use crate::spin::handlers::fate::{Run, Slots};
 use crate::spin::handlers::outcome::Ended;
-use crate::spin::handlers::pspin::arbiter::{Arbiter, Cycles, ENGINES, Shape};
+use crate::spin::handlers::pspin::arbiter::{Arbiter, Cycles, ENGINE_NAMES, ENGINES, Shape};
 use crate::spin::handlers::pspin::lanes::{Target, beats_at};
 use crate::spin::handlers::pspin::ports::{Ports, cluster_at};
 use crate::spin::handlers::pspin::streams::{Beats, Streams, User, target};
@@ -213,10 +213,18 @@ impl Scheduler {
             writer: self.writer_busy.get(),
             sender: self.cycles(self.streams.sent()),
             cluster,
+            engine: self.busiest_engine(),
+            channel: self.streams.busiest_channel().map(|(name, busy)| (name, self.cycles(busy))),
             in_flight,
             cluster_buffer,
             packet_buffer,
         })
+    }
+
+    /// The command engine with the most occupied places.
+    fn busiest_engine(&self) -> Option<(&'static str, Duration)> {
+        let (engine, held) = self.engines.as_ref()?.busiest()?;
+        Some((ENGINE_NAMES[engine], self.cycles(held)))
     }
 
     /// The number of clusters, one if packets are assigned to none.

@@ -29,6 +29,9 @@ pub(in crate::spin) enum Engine {
 
 /// Number of engines.
 pub(in crate::spin) const ENGINES: usize = 3;
+/// The engines' names in reports, in the order of [`Engine`].
+pub(in crate::spin) const ENGINE_NAMES: [&str; ENGINES] =
+    ["writes out of registers to the host", "sends", "DMA with the host"];
 
 /// The cycles of the card's clock.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +79,8 @@ struct State {
     tree: Tree<Rc<Ticket>>,
     /// Places taken of each output.
     busy: Box<[u32]>,
+    /// Cycles for which items had places of each output, added up.
+    held: Box<[u64]>,
     done: Box<[Done]>,
     /// The output whose response comes first next time.
     first: usize,
@@ -134,6 +139,13 @@ impl Outputs<Rc<Ticket>> for Step<'_> {
 }
 
 impl State {
+    /// An item gives up its place.
+    fn release(&mut self, cycle: u64, ticket: &Ticket) {
+        self.busy[ticket.output] -= 1;
+        let taken = ticket.taken.get().expect("an item with a place has taken it");
+        self.held[ticket.output] += cycle.saturating_sub(taken);
+    }
+
     /// One response leaves its queue, which frees a place. Whether one has.
     fn respond(&mut self, cycle: u64) -> bool {
         let outputs = self.done.len();
@@ -142,7 +154,7 @@ impl State {
         let Some(output) = next else { return false };
         let (_, ticket) = self.done[output].pop_front().expect("just seen");
         self.first = (output + 1) % outputs;
-        self.busy[output] -= 1;
+        self.release(cycle, &ticket);
         ticket.answered.set(Some(cycle + 1));
         ticket.changed.notify_all();
         true
@@ -159,6 +171,7 @@ impl Arbiter {
             state: RefCell::new(State {
                 tree: Tree::new(clusters, cluster_cores, outputs, depth as usize, delay),
                 busy: vec![0; outputs].into(),
+                held: vec![0; outputs].into(),
                 done: (0..outputs).map(|_| VecDeque::new()).collect(),
                 first: 0,
             }),
@@ -195,7 +208,15 @@ impl Arbiter {
 
     /// An output is done with an item that has no response.
     pub(in crate::spin) fn free(&self, ticket: &Ticket) {
-        self.state.borrow_mut().busy[ticket.output] -= 1;
+        let now = self.now();
+        self.state.borrow_mut().release(now, ticket);
+    }
+
+    /// The output with the most occupied places, and the cycles for which items had them, over the places; none where places are not limited.
+    pub(in crate::spin) fn busiest(&self) -> Option<(usize, u64)> {
+        let places = u64::from((self.places < u32::MAX).then_some(self.places)?);
+        let state = self.state.borrow();
+        state.held.iter().map(|held| held.div_ceil(places)).enumerate().rev().max_by_key(|(_, held)| *held)
     }
 
     fn now(&self) -> u64 {
@@ -235,6 +256,11 @@ mod tests {
 
     /// The cycles in which commands are granted and answered, whose engines take so long with each of them.
     fn commands(places: u32, commands: &[(usize, Engine)], takes: u64) -> Vec<(u64, u64)> {
+        run(places, commands, takes).0
+    }
+
+    /// The same, and the busiest output.
+    fn run(places: u32, commands: &[(usize, Engine)], takes: u64) -> (Vec<(u64, u64)>, Option<(usize, u64)>) {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
         let sim = world.sim(node);
@@ -252,7 +278,15 @@ mod tests {
             });
         }
         world.run().unwrap();
-        found.take()
+        (found.take(), arbiter.busiest())
+    }
+
+    #[test]
+    fn an_engines_occupancy_is_that_of_its_places() {
+        // Sixteen commands of 18 cycles each, of seven places: 288 / 7, rounded up. Of unlimited places there is none.
+        let all: Vec<_> = (0..16).map(|core| (core * 2, Engine::HostDma)).collect();
+        assert_eq!(run(7, &all, 17).1, Some((Engine::HostDma as usize, 42)));
+        assert_eq!(run(0, &all, 17).1, None);
     }
 
     #[test]

@@ -13,7 +13,6 @@ struct Bits {
     first: u64,
     words: VecDeque<u64>,
     /// Cycles taken in all.
-    #[cfg(test)]
     taken: u64,
 }
 
@@ -43,10 +42,7 @@ impl Lane {
             bits.words.resize(word + 1, 0);
         }
         bits.words[word] |= 1 << (cycle % 64);
-        #[cfg(test)]
-        {
-            bits.taken += 1;
-        }
+        bits.taken += 1;
     }
 
     /// Forgets cycles long before `now`: nothing is put there any more.
@@ -57,8 +53,7 @@ impl Lane {
         }
     }
 
-    /// Cycles that have been taken in all.
-    #[cfg(test)]
+    /// Cycles taken in all.
     pub(in crate::spin) fn busy(&self) -> u64 {
         self.0.borrow().taken
     }

@@ -146,6 +146,20 @@ impl Streams {
         moved
     }
 
+    /// The busiest channel of the card's memories, and its cycles with a beat; none without limits. The write channel of the packet buffer is
+    /// that of the packet writer, which has its own figure.
+    pub(in crate::spin) fn busiest_channel(&self) -> Option<(&'static str, u64)> {
+        let limits = self.limits.as_ref()?;
+        let channels = [
+            ("reads of the clusters' L1", &limits.clusters_read),
+            ("writes of the clusters' L1", &limits.clusters_write),
+            ("reads of the packet buffer", &limits.packets_read),
+            ("reads of handler memory", &limits.handlers_read),
+            ("writes of handler memory", &limits.handlers_write),
+        ];
+        channels.map(|(name, lane)| (name, lane.busy())).into_iter().rev().max_by_key(|(_, busy)| *busy)
+    }
+
     /// Beats of all sends.
     pub(in crate::spin) const fn sent(&self) -> u64 {
         self.sent.get()
@@ -224,6 +238,8 @@ mod tests {
             "the send before ends at 25 + 2"
         );
         assert_eq!(streams.sent(), 32);
+        assert_eq!(streams.busiest_channel(), Some(("reads of the clusters' L1", 32)));
+        assert_eq!(Streams::new(None).busiest_channel(), None);
     }
 
     #[test]
