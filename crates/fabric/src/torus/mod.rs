@@ -67,8 +67,9 @@ impl RouterSpec {
         link.serialisation(bytes) + inside + (link.latency + self.latency) * u64::from(links)
     }
 
-    /// Returns the throughput limits of its buffers for packets with `bytes` bytes of payload: of a card's sending, and
-    /// of a link with all its virtual channels. Both are fractions of the link's bandwidth, and may be above 1.
+    /// Throughput limits by its buffers, for packets with `bytes` bytes of payload. The first is that of a card's
+    /// sending, the second that of a link with all its virtual channels. Both are fractions of the link's bandwidth,
+    /// and may be above 1.
     ///
     /// A slot is taken from a packet's start until its credit is back. This is the time there and back on the link, the
     /// router's latency, and the time of the packet's bytes on the way out.
