@@ -1,7 +1,7 @@
 //! CSP channels between the threads of a host and the processes of a card, as in the NFComms framework.
 //!
-//! Source: Pennefather, Bradshaw and Irwin, SACJ 31(2), 2019. Messages are synchronous. Direct messages of at most 56 bytes go through mailboxes, and indirect messages of any size by DMA. A few
-//! managers serve any number of channels.
+//! Source: Pennefather, Bradshaw and Irwin, SACJ 31(2), 2019. Messages are synchronous. Direct messages of at most 56 bytes go through
+//! mailboxes, and indirect messages of any size by DMA. A few managers serve any number of channels.
 //!
 //! This crate models no time, memory or bus. A driver has one [`Host`], and a card one [`Card`]. Each accepts the calls of its programs and
 //! the completions of earlier effects. It answers with effects: the next actions, which take time elsewhere. So the same two state machines
@@ -49,7 +49,8 @@
 //! which the card acknowledges. A manager keeps no state between lists, and asks the context again for each. After the last list both ends
 //! are woken and the pages are unpinned ([`HostEffect::Unpin`]).
 //!
-//! A message to the host needs the host's addresses first: the card pushes an offer with the size, and the host answers with lists. A writer's next message may overwrite its last reply; the host takes the new message as that reply.
+//! A message to the host needs the host's addresses first: the card pushes an offer with the size, and the host answers with lists. A
+//! writer's next message may overwrite its last reply; the host takes the new message as that reply.
 //!
 //! A call may have a deadline, in the driver's own unit. [`Host::tick`] and [`Card::tick`] pass the current time. The deadline bounds the
 //! wait for the other end. A receiver leaves at once. A sender's message is at the other side, so the sender withdraws it, and learns the
