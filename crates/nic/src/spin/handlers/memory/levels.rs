@@ -1,7 +1,7 @@
 //! The memory system: the levels of handlers' memory, and the banks at which cores wait for one another.
 //!
 //! Cores access a contended level in the order of cycles, and within a cycle in the order of their numbers. On a card
-//! with such a level all cores run on one clock, and the cycles of core n begin 2 n ps after its edges. Levels behind
+//! with such a level all cores run on one clock. The cycles of core n begin 2 n ps after its edges. Levels behind
 //! data caches count as contended, since earlier accesses decide the hits of later ones.
 
 use crate::spin::Processors;
