@@ -1,7 +1,7 @@
 //! The share of data lines that are still in a cache at their next touch.
 //!
-//! A cache is a count of the lines that were filled into it. Fills of any thread evict lines. If the fills since the
-//! last touch of a set of lines are a share of the capacity, the set has lost this share of its lines. So a thread that
+//! A cache is a count of the lines that were filled into it. Fills of any thread evict lines. The fills since the last
+//! touch of a set of lines are a share of the capacity. The set has lost this share of its lines. So a thread that
 //! sleeps longer, or has busier neighbours, finds less of its data, and sharing needs no other rule. Fractions of lines
 //! are carried over from touch to touch, so that rounding loses none.
 
