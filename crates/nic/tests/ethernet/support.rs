@@ -21,7 +21,7 @@ pub fn read(name: &str, overrides: &[&str]) -> Result<Arc<dyn CardSpec>, String>
     Ok(card)
 }
 
-/// Nodes whose programs are added before the run.
+/// Nodes. Their programs are added before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub hosts: Vec<User>,

@@ -28,7 +28,7 @@ fn program(spec: &NfpSpec, words: &[u32]) -> Rc<Program> {
     Program::new(Image::from_words(map::CODE, words, &spec.core), spec).unwrap()
 }
 
-/// A processor by itself.
+/// A processor without a card.
 struct Rig {
     world: World<()>,
     nfp: Rc<Nfp>,
@@ -53,7 +53,7 @@ impl Rig {
         rig
     }
 
-    /// Runs to the end; returns the last cycle.
+    /// Runs to the end. Returns the last cycle.
     fn run(&mut self) -> u64 {
         self.world.run().unwrap();
         self.nfp.cycle()

@@ -22,7 +22,7 @@ pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Nodes whose programs are added before the run.
+/// Nodes. Their programs are added before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -83,7 +83,7 @@ impl Rig {
     }
 }
 
-/// A process's calls, with their path.
+/// The calls of a process, with their path.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -165,7 +165,7 @@ impl User {
         (self.process.alloc(bytes).unwrap().address(), bytes)
     }
 
-    /// The present contents of memory.
+    /// The current contents of memory.
     pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
         let payload = self.process.card().host_memory().read(address, bytes).unwrap();
         payload

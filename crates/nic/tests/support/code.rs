@@ -1,4 +1,4 @@
-//! Handlers in hand-assembled code, whose cycles can be counted.
+//! Handlers in hand-assembled code with countable cycles.
 
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image};
@@ -86,12 +86,12 @@ impl Code {
         self.with(&[addi(register, ZERO, value)])
     }
 
-    /// Issues a command whose arguments are set: 1 cycle before it.
+    /// Issues a command with the arguments in place: 1 cycle before it.
     pub fn command(self, number: u32) -> Code {
         self.small(A7, number as i32).with(&[ecall()])
     }
 
-    /// Stores the cycle counter at an offset of the state: 2 cycles, of which it shows the first.
+    /// Stores the cycle counter at an offset of the state: 2 cycles. It shows the first of them.
     pub fn stamp(self, offset: i32) -> Code {
         self.with(&[csrrs(T0, 0xc00, ZERO), sw(T0, offset, S0)])
     }
@@ -152,12 +152,12 @@ pub fn program_for(
     Handlers::at(image, header, payload, completion).unwrap()
 }
 
-/// Only a payload handler.
+/// A program with only a payload handler.
 pub fn payload(code: Code) -> Handlers {
     program(None, Some(code), None)
 }
 
-/// A payload handler that puts its packet with the `nicety_put_t` at the start of its state; the put is handed over
+/// A payload handler that puts its packet with the `nicety_put_t` at the start of its state. The put is handed over
 /// at cycle 5.
 pub fn echo() -> Code {
     Code::new()

@@ -70,7 +70,7 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     (card.port_counters(), messenger.counters(), results)
 }
 
-/// A frame for a forwarding process: a head of small numbers, and bytes behind it.
+/// A frame for a forwarding process: a head of small numbers, then bytes.
 fn told() -> impl Strategy<Value = Vec<u8>> {
     let head = (0..6u8, 0..9u8, 0..9u8, 0..3u8, number(), number());
     (head, prop::collection::vec(any::<u8>(), 0..60)).prop_map(
@@ -144,7 +144,7 @@ fn frames_that_are_none_are_damaged() {
 fn invalid_envelopes_are_refused() {
     let late = |bytes: &[u8]| Forged { pause: 300_000, ..good(MESSAGE_QUEUE, 1, bytes) };
     let (port, refused, results) = run(vec![
-        // The first words of a program's own frame, which used to be taken for an envelope.
+        // The first words of a program's own frame. A former version took them for an envelope.
         late(&[[1u32; 1].map(u32::to_le_bytes).concat(), vec![0; 56]].concat()),
         late(&[1, 0, 0, 0]),
         late(&envelope(0, 0, 0, 1, 0)),
