@@ -45,7 +45,7 @@ pub(crate) enum Origin {
     File {
         key: Span,
         value: Span,
-        /// Whether the value stands in a table of its own, with its provenance.
+        /// Whether the value has its own table, with its provenance.
         wrapped: bool,
     },
     /// `--set KEY=VALUE`, as written.
@@ -79,7 +79,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A value without provenance of its own.
+    /// A value without its own provenance.
     pub(crate) fn plain(raw: Raw, kind: Kind, source: String, origin: Origin) -> Entry {
         Entry { raw, kind, source, note: None, against: None, origin, replaces: None }
     }
