@@ -1,7 +1,7 @@
 //! Throughput of the card model on one pair of cards.
 //!
-//! Packets per second of CPU time are measured for deposits, for a small payload handler that stores its packet, and
-//! for a handler of 30 instructions with single-packet messages.
+//! Packets per second of CPU time: deposits, a small payload handler that stores its packet, and a handler of 30
+//! instructions with single-packet messages.
 //!
 //! Cycles per second of CPU time are summed over 32 busy cores: with ideal memory, with contended banks, and with
 //! data caches before these. A further figure has handlers so short that they mostly start and end.

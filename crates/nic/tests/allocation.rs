@@ -186,7 +186,7 @@ fn a_packet_takes_few_events() {
     assert_eq!(found, [5, 9]);
 }
 
-/// Bytes of an idle host in a fat tree, including its card, its link and its share of the switches.
+/// Returns the bytes of an idle host in a fat tree, including its card, its link and its share of the switches.
 fn idle_bytes(hosts: u32) -> i64 {
     let before = LIVE_BYTES.get();
     let spec = Arc::new(spec(&[]));

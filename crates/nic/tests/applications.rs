@@ -229,7 +229,7 @@ fn all_applications_share_the_memory_of_the_card() {
     rig.run();
 }
 
-/// Two applications: handlers of the first loop for ever, and those of the second count.
+/// Sets up two applications: handlers of the first loop for ever, and those of the second count.
 async fn two(b: &Node, config: ApplicationConfig) -> nicety_host::Allocation {
     let first = b.card.application(config).unwrap();
     let memory = b.alloc(&[0; 8]);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;
 
-/// A put of 8 bytes to `pt` of the other node, with full events.
+/// Returns a put of 8 bytes to `pt` of the other node, with full events.
 fn heard(node: &Node, pt: u32) -> PutRequest {
     let memory = node.alloc(&[1; 8]);
     let md = Md { start: memory.address(), length: 8, eq: Some(node.eq), ..Md::default() };

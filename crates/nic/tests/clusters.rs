@@ -69,12 +69,12 @@ fn processors(records: &Records) -> Vec<u32> {
     runs.into_iter().map(|(_, _, hpu)| hpu).collect()
 }
 
-/// A handler of three cycles.
+/// Returns a handler of three cycles.
 fn short() -> Handlers {
     payload(Code::new().returns(0))
 }
 
-/// A handler of 2 + 4 x 1000 - 2 cycles, and three for the return.
+/// Returns a handler of 2 + 4 x 1000 - 2 cycles, and three for the return.
 fn long() -> Handlers {
     payload(Code::new().spin(1000).returns(0))
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;
 
-/// A payload handler of 4 * `rounds` + 4 cycles.
+/// Returns a payload handler of 4 * `rounds` + 4 cycles.
 fn slow(rounds: u32) -> Handlers {
     payload(Code::enter().spin(rounds).returns(0))
 }

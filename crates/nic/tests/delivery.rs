@@ -83,7 +83,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
 /// microseconds.
 type Script = (Vec<u64>, Option<(u64, u64)>);
 
-/// Traffic over links with arbitrary faults, for cards with reliable transport.
+/// Returns traffic over links with arbitrary faults, for cards with reliable transport.
 fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 1 => 0.0..0.4f64];
     let rates = (rate(), rate(), rate(), rate(), 0u64..20_000_000, prop_oneof![Just(0.0), 1.0..6.0f64]);
@@ -133,7 +133,7 @@ fn store() -> Code {
         .returns(0)
 }
 
-/// The same without blocking. The card completes the transfer after the handler's end.
+/// Returns the same handler without blocking. The card completes the transfer after the handler's end.
 fn store_behind() -> Code {
     use nicety_hpu::asm::*;
     Code::enter()

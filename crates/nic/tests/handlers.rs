@@ -172,7 +172,7 @@ fn without_a_payload_handler_data_goes_to_host_memory() {
     }
 }
 
-/// A completion handler that shows the host the number of dropped bytes, in the first word of its memory.
+/// Returns a completion handler that shows the host the number of dropped bytes, in the first word of its memory.
 fn show_dropped() -> Code {
     Code::enter_completion().with(&[sw(A0, 0, S0)]).publish(4).returns(0)
 }

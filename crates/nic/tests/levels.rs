@@ -69,7 +69,8 @@ pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> 
     }
 }
 
-/// The cycles of two handlers that begin at once on two processors, without the four of `enter` and `returns`.
+/// Returns the cycles of two handlers that begin at once on two processors, without the four of `enter` and
+/// `returns`.
 pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     let all: Vec<_> = ["hpu.cores=2"].iter().chain(overrides).copied().collect();
     let core = spec(&[&AT_ONCE, &all[..]].concat()).hpu.core;
@@ -79,7 +80,7 @@ pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     [cycles[0].1 - 4, cycles[1].1 - 4]
 }
 
-/// A load of the word with the processor's number as its index.
+/// Returns a load of the word with the processor's number as its index.
 fn load_own() -> Code {
     Code::new().with(&[csrrs(T0, MHARTID, ZERO), slli(T0, T0, 2), add(T0, T0, S0), lw(T1, 0, T0)])
 }

@@ -7,22 +7,23 @@ use nicety_nic::spin::Handlers;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, Me, MeOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 
-/// A handler that returns the first value if the message's first byte is not zero, and otherwise, for the last
-/// message, the second.
+/// Returns a handler that returns the first value if the message's first byte is not zero, and otherwise, for the
+/// last message, the second.
 fn by_first_byte(begin: Code, values: [i32; 2]) -> Code {
     use nicety_hpu::asm::*;
     let [pending, last] = values;
     begin.with(&[addi(A0, ZERO, pending), bne(T0, ZERO, 8), addi(A0, ZERO, last), ret()])
 }
 
-/// The header handler decides.
+/// Returns handlers with the decision in the header handler.
 fn header(values: [i32; 2], payload: Option<Code>) -> Handlers {
     use nicety_hpu::asm::*;
     let first = Code::enter().with(&[lw(T0, 40, A0), lbu(T0, 0, T0)]);
     program(Some(by_first_byte(first, values)), payload, None)
 }
 
-/// The completion handler decides. The payload handler has left the first byte in the state.
+/// Returns handlers with the decision in the completion handler. The payload handler has left the first byte in the
+/// state.
 fn completion(values: [i32; 2]) -> Handlers {
     use nicety_hpu::asm::*;
     let keep = Code::enter().with(&[lw(T0, 0, A0), lbu(T0, 0, T0), sw(T0, 0, S0)]).returns(result::SUCCESS);

@@ -16,7 +16,7 @@ use std::rc::Rc;
 const COUNTED: MdOptions = MdOptions::EVENT_CT_REPLY.union(MdOptions::EVENT_SEND_DISABLE);
 const TARGET: NodeId = NodeId(1);
 
-/// A match entry that allows every operation.
+/// Returns a match entry that allows every operation.
 fn open(memory: &Allocation, match_bits: u64) -> Me {
     let entry = entry(memory, match_bits);
     Me { options: entry.options | MeOptions::OP_GET, ..entry }
@@ -70,7 +70,7 @@ fn get(length: u64) -> impl FnOnce(&Node, &Allocation) -> Request {
     move |a, memory| GetRequest::new(a.counted_md(memory, COUNTED), length, TARGET, PT, 5).into()
 }
 
-/// A fetch-and-atomic of the first half of the memory, with its reply in the second half.
+/// Returns a fetch-and-atomic of the first half of the memory, with its reply in the second half.
 fn fetch(op: AtomicOp, datatype: Datatype) -> impl FnOnce(&Node, &Allocation) -> Request {
     move |a, memory| {
         let (md, half) = (a.counted_md(memory, COUNTED), memory.len() / 2);
@@ -310,8 +310,8 @@ fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
     rig.run();
 }
 
-/// A header handler that gets `length` bytes into host memory at 16 in 6 cycles, with the `nicety_put_t` at the start
-/// of its state. Then it stores the command's result and the message's request.
+/// Returns a header handler that gets `length` bytes into host memory at 16 in 6 cycles, with the `nicety_put_t` at
+/// the start of its state. Then it stores the command's result and the message's request.
 fn pull(length: i32, options: i32, returned: i32) -> Code {
     Code::enter()
         .small(A0, 16)
@@ -398,8 +398,8 @@ fn invalid_gets_of_a_handler_fail() {
     }
 }
 
-/// A header handler that stores the message's request, its length and the length of its payload at the start of the
-/// entry. It returns this value.
+/// Returns a header handler that stores the message's request, its length and the length of its payload at the start
+/// of the entry. It returns this value.
 fn look(returned: i32) -> Code {
     Code::enter()
         .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0), lw(T0, 44, A0), sw(T0, 8, S0)])

@@ -28,7 +28,7 @@ fn rig(overrides: &[&str], links: Vec<LinkFaults>) -> Rig {
     )
 }
 
-/// A put of all of the memory, with every event.
+/// Returns a put of all of the memory, with every event.
 fn acknowledged(node: &Node, memory: &Allocation) -> PutRequest {
     let (start, length) = (memory.address(), memory.len());
     let md = node.card.md_bind(Md { start, length, eq: Some(node.eq), ..Md::default() }).unwrap();

@@ -18,14 +18,14 @@ const LONG_READY: u64 = 250_000 + 81_920 + 33_400 + 30_000;
 const FETCH: u64 = 500_125;
 const EVENT: u64 = 250_000;
 
-/// A non-blocking read of 8 bytes of host memory into the state from `local` on, with its handle at byte 0 of the
-/// state. A payload handler that begins with it issues it at cycle 7: 5 cycles of arguments, one for its number.
+/// Returns a non-blocking read of 8 bytes of host memory into the state from `local` on, with its handle at byte 0 of
+/// the state. A payload handler that begins with it issues it at cycle 7: 5 cycles of arguments, one for its number.
 fn fetch(local: i32) -> Code {
     Code::new().small(A0, 16).at(A1, local).small(A2, 8).small(A3, 0).at(A4, 0).command(number::DMA_FROM_HOST)
 }
 
-/// A payload handler that writes its packet to host memory without blocking. It has 9 instructions and takes 9
-/// cycles, since the return takes two and the command none. The write is issued at cycle 6.
+/// Returns a payload handler that writes its packet to host memory without blocking. It has 9 instructions and takes
+/// 9 cycles, since the return takes two and the command none. The write is issued at cycle 6.
 fn forward() -> Code {
     Code::new()
         .with(&[mv(A4, A1), lw(A2, 4, A0), lw(A1, 8, A0), lw(A0, 0, A0)])

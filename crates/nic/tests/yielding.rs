@@ -15,14 +15,14 @@ fn time(code: Code, offset: i32) -> Code {
     code.with(&[csrrs(T0, 0xc01, ZERO), sw(T0, offset, S0)])
 }
 
-/// A handler of 222 cycles: a yield at cycle 206, and two stamps of `time` at 201 and 209. Its DMA takes 2 cycles (32
-/// bytes, 499.2 ps).
+/// Returns a handler of 222 cycles: a yield at cycle 206, and two stamps of `time` at 201 and 209. Its DMA takes 2
+/// cycles (32 bytes, 499.2 ps).
 fn yields() -> Handlers {
     let before = time(Code::enter().spin(50), 16).timed(number::YIELD, 0);
     payload(time(before, 20).publish(32).returns(0))
 }
 
-/// A handler of 404 cycles.
+/// Returns a handler of 404 cycles.
 fn spins() -> Handlers {
     payload(Code::enter().spin(100).returns(0))
 }
@@ -85,7 +85,7 @@ fn without_a_place_to_be_parked_a_yield_returns_at_once() {
     assert_eq!(word(&state, 20) - word(&state, 16), 8);
 }
 
-/// A handler that prints each of these texts and yields between them.
+/// Returns a handler that prints each of these texts and yields between them.
 fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     let (mut code, mut state) = (Code::enter().spin(300), vec![]);
     for (i, text) in texts.iter().enumerate() {
@@ -99,7 +99,7 @@ fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     (code.returns(0), state)
 }
 
-/// The output of handlers on one core: one message after another, each for an application.
+/// Returns the output of handlers on one core: one message after another, each for an application.
 fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
     let overrides: Vec<_> = overrides.iter().copied().chain(["hpu.cores=1"]).collect();
     let mut rig = Rig::new(&overrides);

@@ -237,7 +237,7 @@ impl Processors {
         self.refusals.list()
     }
 
-    /// Counters of handlers' output.
+    /// Returns the counters of handlers' output.
     pub fn printed(&self) -> Printed {
         self.printed.get()
     }
@@ -364,17 +364,17 @@ impl Card {
         self.interface.borrow_mut().set_uid(uid);
     }
 
-    /// The user of this node's operations (`PtlGetUid`).
+    /// Returns the user of this node's operations (`PtlGetUid`).
     pub fn uid(&self) -> u32 {
         self.interface.borrow().uid()
     }
 
-    /// Counters of the Portals interface.
+    /// Returns the counters of the Portals interface.
     pub fn statistics(&self) -> Statistics {
         *self.interface.borrow().statistics()
     }
 
-    /// Counters of the card's reliable transport.
+    /// Returns the counters of the card's reliable transport.
     pub fn transport_statistics(&self) -> TransportStatistics {
         self.port.statistics()
     }
@@ -384,7 +384,7 @@ impl Card {
         self.port.undelivered()
     }
 
-    /// Unusable packets received.
+    /// Returns the counters of unusable packets.
     pub fn unusable(&self) -> Unusable {
         self.unusable.get()
     }

@@ -55,7 +55,7 @@ impl Repr {
         }
     }
 
-    /// The message that the packet is part of.
+    /// Returns the message that the packet is part of.
     pub(super) const fn message(&self) -> MessageId {
         match *self {
             Repr::First { ref header, number } => MessageId { source: header.source, sequence: number },
@@ -71,7 +71,7 @@ impl Repr {
         }
     }
 
-    /// The receiver.
+    /// Returns the receiver.
     pub(super) const fn target(&self) -> NodeId {
         match self {
             Repr::First { header, .. } => header.target,

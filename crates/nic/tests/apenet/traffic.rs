@@ -53,7 +53,7 @@ fn step(hosts: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The byte that fills all writes of a host.
+/// Returns the byte that fills all writes of a host.
 fn own(rank: u32) -> u8 {
     100 + rank as u8
 }

@@ -6,7 +6,7 @@ use nicety_types::{Duration, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The CPU time of a node's driver, in nanoseconds.
+/// Returns the CPU time of a node's driver, in nanoseconds.
 fn driver(report: &Report) -> u64 {
     report.groups.iter().find(|group| group.group == "driver").unwrap().busy_ps / 1000
 }

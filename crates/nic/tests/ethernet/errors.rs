@@ -5,7 +5,7 @@ use nicety_nic::ethernet::{Setting, SocketKind};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A program on the first of two hosts.
+/// Runs a program on the first of two hosts.
 fn alone<F: Future<Output = ()> + 'static>(
     overrides: &[&str],
     program: impl FnOnce(User) -> F + 'static,

@@ -31,8 +31,8 @@ fn rule(text: &str) -> Rule {
     Rule::parse(text).unwrap()
 }
 
-/// The path of a datagram of 100 bytes from node 0 to the program of node 1. With `handlers`, node 1's card runs them
-/// on it.
+/// Returns the path of a datagram of 100 bytes from node 0 to the program of node 1. With `handlers`, node 1's card
+/// runs them on it.
 fn journey(handlers: Option<Handlers>, rules: &str) -> (Path, Vec<RuleReport>) {
     let mut rig = Rig::new(CARD, 2, &IDEAL);
     if let Some(handlers) = handlers {

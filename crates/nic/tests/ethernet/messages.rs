@@ -106,7 +106,7 @@ fn other_bytes_at_the_port_of_messages_are_told() {
     }
 }
 
-/// A header from a rank, for `bytes` bytes.
+/// Returns a header from a rank, for `bytes` bytes.
 fn forged(rank: u32, bytes: u64) -> Vec<u8> {
     [&b"nice"[..], &rank.to_be_bytes(), &9u64.to_be_bytes(), &bytes.to_be_bytes()[2..], &[0; 6]].concat()
 }

@@ -3,7 +3,7 @@
 use nicety_spec::{SHIPPED, Spec};
 use std::collections::BTreeMap;
 
-/// Every parameter of a card as in its file, with its kind and source.
+/// Returns every parameter of a card as in its file, with its kind and source.
 fn parameters(name: &str) -> BTreeMap<String, (String, String, String)> {
     let (_, listing) = nicety_nic::read(&Spec::load(name, &[], SHIPPED).unwrap()).unwrap();
     let of = |p: &nicety_spec::Parameter| {

@@ -73,7 +73,7 @@ fn journey(card: &str, datagrams: usize, more: &[&str]) -> (Path, [Report; 2]) {
     (path, [0, 1].map(|node| rig.report(node)))
 }
 
-/// The path's stages in picoseconds, without those of the host link.
+/// Returns the path's stages in picoseconds, without those of the host link.
 fn stages(path: &Path) -> Vec<(Stage, u64)> {
     path.stages().map(|(stage, time)| (stage, time.ps())).collect()
 }

@@ -14,7 +14,7 @@ fn context(computing: u64, asleep: u64, ready: u64, idle: u64, instructions: u64
     ContextCounters { computing, asleep, ready, idle, instructions, references: 1 }
 }
 
-/// A small constant.
+/// Returns a small constant.
 fn set(register: u32, value: i32) -> u32 {
     addi(register, ZERO, value)
 }

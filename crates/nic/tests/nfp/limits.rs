@@ -107,7 +107,7 @@ fn a_stack_belongs_to_its_context() {
     );
 }
 
-/// The outcome of code on one of eight contexts, each with 512 bytes of stack.
+/// Returns the outcome of code on one of eight contexts, each with 512 bytes of stack.
 fn on_context(context: usize, words: &[u32], arguments: &[u32]) -> Outcome {
     let spec = spec(&[]);
     let mut rig = Rig::new(&spec);

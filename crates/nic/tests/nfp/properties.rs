@@ -61,7 +61,7 @@ fn assemble(pieces: &[Piece]) -> Vec<u32> {
     words
 }
 
-/// The results of a run: its last cycle, all counters, and the first bytes of the memories.
+/// Returns the results of a run: its last cycle, all counters, and the first bytes of the memories.
 fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, String, Vec<Vec<u8>>) {
     let spec = spec(&["hpu.cores=6", "hpu.island=2"]);
     let mut rig = Rig::new(&spec);

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The shipped card, with overrides.
+/// Returns the shipped card, with overrides.
 pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("qnix", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
@@ -153,19 +153,19 @@ impl User {
         self.timed(async |path| self.process.test(self.vni.get(), operation, path).await).await
     }
 
-    /// Memory with these bytes in it.
+    /// Returns memory with these bytes in it.
     pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
         let memory = self.process.alloc(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);
         (memory.address(), memory.len())
     }
 
-    /// Uninitialised memory.
+    /// Returns uninitialised memory.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.process.alloc(bytes).unwrap().address(), bytes)
     }
 
-    /// The current contents of memory.
+    /// Returns the current contents of memory.
     pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
         let payload = self.process.card().host_memory().read(address, bytes).unwrap();
         payload

@@ -206,7 +206,7 @@ fn two_channels_hide_their_set_up_and_one_does_not() {
     assert!((195.0..209.0).contains(&one), "{one}");
 }
 
-/// Time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
+/// Returns the time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
 fn period(overrides: &[&str]) -> f64 {
     let bytes = |messages: u64| (messages << 20) as f64;
     let (few, many) = (stream(1 << 20, 4, How::Pool, overrides), stream(1 << 20, 20, How::Pool, overrides));

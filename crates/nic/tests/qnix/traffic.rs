@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Byte `i` of message number `n` between two interfaces.
+/// Returns byte `i` of message number `n` between two interfaces.
 fn pattern(from: (u32, u32), n: u64, bytes: u64) -> Vec<u8> {
     let salt = u64::from(from.0) * 31 + u64::from(from.1) * 7 + n * 13;
     (0..bytes).map(|i| ((i * 2_654_435_761 + salt * 97) >> 3) as u8).collect()

@@ -43,7 +43,7 @@ impl Host {
         Host { card, memory, sim, cpus, recorder }
     }
 
-    /// Memory that its messages may use.
+    /// Returns memory that its messages may use.
     pub fn room(&self, bytes: u64) -> Allocation {
         let buffer = self.memory.allocate(bytes.max(1)).unwrap();
         self.card.adopt(&buffer);

@@ -150,13 +150,13 @@ impl Rig {
         self.log.lock().unwrap().clone()
     }
 
-    /// The printed texts, in order.
+    /// Returns the printed texts, in order.
     pub fn texts(&self) -> Vec<String> {
         self.log().into_iter().map(|line| line.text).collect()
     }
 }
 
-/// A match entry for puts with these match bits that generates full events.
+/// Returns a match entry for puts with these match bits that generates full events.
 pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
     Me {
         start: memory.address(),
@@ -167,7 +167,7 @@ pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
     }
 }
 
-/// A match entry that only counts.
+/// Returns a match entry that only counts.
 pub fn counted(memory: &Allocation, match_bits: u64, ct: CtHandle) -> Me {
     let entry = entry(memory, match_bits);
     let options = entry.options | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_COMM_DISABLE;
@@ -175,7 +175,7 @@ pub fn counted(memory: &Allocation, match_bits: u64, ct: CtHandle) -> Me {
 }
 
 impl Node {
-    /// Memory with these contents.
+    /// Returns memory with these contents.
     pub fn alloc(&self, bytes: &[u8]) -> Allocation {
         let allocation = self.memory.allocate(bytes.len() as u64).unwrap();
         self.write(&allocation, bytes);
@@ -288,7 +288,7 @@ impl Node {
         result
     }
 
-    /// The next event of this kind.
+    /// Waits for the next event of this kind.
     pub async fn event(&self, kind: EventKind) -> Event {
         self.try_event(kind).await.unwrap()
     }
@@ -319,7 +319,7 @@ pub fn parts(path: &Path) -> Vec<(&'static str, u64)> {
     parts
 }
 
-/// Bytes that differ by offset and by seed.
+/// Returns bytes that differ by offset and by seed.
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     (0..len as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed * 0x0101_4567)).to_le_bytes()[4])

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A packet to node 0: kind, sender, number, offset, processes, address, bytes and data. The payload is real.
+/// Returns a packet to node 0: kind, sender, number, offset, processes, address, bytes and data. The payload is real.
 fn packet(kind: (u8, u8), origin: (u32, u64, u64), words: [u64; 5], payload: &[u8]) -> Forged {
     packet_to(0, kind, origin, words, payload)
 }
@@ -44,7 +44,7 @@ fn run(packets: Vec<Forged>) -> (Statistics, Vec<u8>) {
     run_on(packets, true)
 }
 
-/// The same. Packets of a node may arrive in any order, unless `ordered`.
+/// Does the same. Packets of a node may arrive in any order, unless `ordered`.
 fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
     let overrides = ["buffer.packets=4", "limits.gets=2"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("apenet-v5", &overrides, SHIPPED).unwrap();
@@ -294,7 +294,7 @@ fn messages_that_may_pass_each_other_are_given_up_when_there_are_too_many() {
     assert_eq!(with, without + 2);
 }
 
-/// A put of no bytes for the library, with this address and data.
+/// Returns a put of no bytes for the library, with this address and data.
 fn to_library((node, number): (u32, u64), address: u64, data: u64) -> Forged {
     let library = u64::from(u32::MAX);
     Forged { pause: 200_000, ..packet((1, 0), (node, number, 0), [library, library, address, 0, data], &[]) }

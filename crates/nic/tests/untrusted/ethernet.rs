@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A host that waits for connections and datagrams, and a forger.
+/// Runs a host that waits for connections and datagrams, and a forger. Returns the report.
 fn run(frames: Vec<Forged>) -> Report {
     let spec = Spec::load("niagara2-niu", &[], SHIPPED).unwrap();
     let (card, _) = nicety_nic::read(&spec).unwrap();
@@ -58,7 +58,7 @@ fn run(frames: Vec<Forged>) -> Report {
     node.report()
 }
 
-/// A frame with a correct check sequence.
+/// Returns a frame with a correct check sequence.
 fn checked(frame: Vec<u8>, pause: u64) -> Forged {
     let header = crc32fast::hash(&frame).to_le_bytes().to_vec();
     Forged { header, payload: Payload::copy_of(&frame), control: false, pause }
@@ -69,7 +69,7 @@ fn address(rank: u32) -> [u8; 4] {
     address.octets()
 }
 
-/// A frame for the host: IPv4 with these numbers in its header, and a correct or an incorrect checksum.
+/// Returns a frame for the host: IPv4 with these numbers in its header, and a correct or an incorrect checksum.
 fn packet(protocol: u8, [from, to]: [u16; 2], flags: u8, rest: &[u8], filled: bool) -> Vec<u8> {
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
     let inner = match protocol {

@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The header of a packet to node 0: number of its message at a node, offset there, two interfaces, size and tag.
+/// Returns the header of a packet to node 0: number of its message at a node, offset there, two interfaces, size and
+/// tag.
 fn header((node, message, offset): (u32, u64, u64), [from, to, bytes, tag]: [u64; 4]) -> Vec<u8> {
     let words = [node, from as u32, 0, to as u32].map(u32::to_le_bytes).concat();
     [words, [message, offset, bytes, tag].map(u64::to_le_bytes).concat()].concat()

@@ -16,7 +16,7 @@ const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
 /// A received message: rank, time, source, tag, and whether its bytes are right.
 type Came = (u32, Time, u32, u64, bool);
 
-/// Two hosts, joined by a relay.
+/// Returns two hosts, joined by a relay.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();

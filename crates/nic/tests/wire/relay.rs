@@ -60,7 +60,7 @@ async fn carry(sim: Sim, relay: Relay, (from, come): (Rc<Port>, Rc<Channel<Parce
     }
 }
 
-/// A packet with the same bytes. Only its destination and its virtual channel are true.
+/// Returns a packet with the same bytes. Only its destination and its virtual channel are true.
 fn anew(packet: &Packet, count: u64, path: Path) -> Packet {
     let destination = packet.label.destination;
     let message = MessageId { source: NodeId(7 + count as u32 % 3), sequence: count % 5 };

@@ -22,7 +22,7 @@ impl Node {
         Ok(Node { card })
     }
 
-    /// The card.
+    /// Returns the card.
     pub const fn card(&self) -> &Rc<Card> {
         &self.card
     }

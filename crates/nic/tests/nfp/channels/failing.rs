@@ -13,7 +13,7 @@ use std::rc::Rc;
 const END: u64 = LARGEST_TAG;
 const ROOM: usize = 400_000;
 
-/// The errors that a message may have when transfers fail or its sender has been dropped.
+/// Returns the errors that a message may have when transfers fail or its sender has been dropped.
 fn expected(error: &MessageError) -> bool {
     matches!(
         error,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const BATCH: u32 = 100;
 
-/// A message's average time in a batch, in nanoseconds, after one warm-up message.
+/// Returns a message's average time in a batch, in nanoseconds, after one warm-up message.
 fn average(process: &'static str) -> f64 {
     let mut host = Host::new(&[]);
     host.process(0, process, &[7, 56, BATCH + 1, map::CTM]);

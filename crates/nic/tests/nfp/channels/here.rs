@@ -10,7 +10,7 @@ use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A host without a network.
+/// Returns a host without a network.
 fn alone() -> (Host, Rc<Messenger>) {
     let host = Host::recorded(&[]);
     let messenger = Messenger::install(&host.sim, &host.card, 1).unwrap();
@@ -21,7 +21,7 @@ fn pattern(len: u64) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 250) as u8).collect()
 }
 
-/// A buffer with these bytes.
+/// Returns a buffer with these bytes.
 fn buffer(host: &Host, bytes: &[u8]) -> u64 {
     let address = host.memory.allocate(bytes.len() as u64).unwrap().address();
     host.memory.write(address, bytes).unwrap();
@@ -32,7 +32,7 @@ fn bytes(memory: &nicety_host::Memory, address: u64, len: u64) -> Vec<u8> {
     memory.peek(address, len).unwrap().into_buffer().unwrap().to_vec()
 }
 
-/// The stages of a path, in picoseconds.
+/// Returns the stages of a path, in picoseconds.
 fn parts(path: &Path) -> Vec<(Stage, u64)> {
     path.stages().map(|(stage, time)| (stage, time.ps())).collect()
 }

@@ -22,7 +22,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Memory with these bytes in it.
+    /// Returns memory with these bytes in it.
     pub(super) fn buffer(&self, bytes: &[u8]) -> u64 {
         let address = self.memory.allocate(bytes.len() as u64).unwrap().address();
         self.memory.write(address, bytes).unwrap();
@@ -34,7 +34,7 @@ impl Node {
     }
 }
 
-/// A card in a network, and its host's memory.
+/// Returns a card in a network, and its host's memory.
 pub(super) fn card(
     world: &World<Symbol>,
     spec: &NfpSpec,
@@ -48,7 +48,7 @@ pub(super) fn card(
     (card, memory)
 }
 
-/// Two hosts on a link.
+/// Returns two hosts on a link.
 pub(super) fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
     let mut world = World::new(Config { seed, ..Config::default() });
     let nodes = [world.add_node(), world.add_node()];

@@ -20,7 +20,7 @@ struct Node {
     card: Rc<Card>,
 }
 
-/// Two cards on a link, without programs.
+/// Returns two cards on a link, without programs.
 fn pair(spec: &NfpSpec) -> (World<Symbol>, [Node; 2]) {
     let mut world = World::new(Config::default());
     let nodes = [world.add_node(), world.add_node()];

@@ -63,7 +63,7 @@ impl Host {
         self.card.processor().load(core, &self.program, contexts).unwrap();
     }
 
-    /// The result of a step, and its cycle.
+    /// Returns the result of a step, and its cycle.
     pub(super) fn ended(&self, list: usize, step: usize) -> (i32, u32) {
         let imem = self.card.processor().memory(MemoryKind::Imem, 0);
         let word = |at| imem.peek_u32(list as u64 * LIST + step as u64 * STEP + at).unwrap();

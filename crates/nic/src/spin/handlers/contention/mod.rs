@@ -5,8 +5,8 @@
 //! the word again from the same code address, and its last access changed nothing. `exclusive.rs` finds the time for
 //! which one handler at a time holds a word.
 //!
-//! A word that handlers wait for and hold one at a time bounds the rate of all handlers: one packet per hold, with
-//! any number of processors.
+//! A word that handlers wait for and hold one at a time bounds the rate of all handlers. With any number of
+//! processors, they take one packet per hold.
 
 pub(in crate::spin) mod exclusive;
 
