@@ -20,7 +20,7 @@ pub struct Report {
     pub printed: Printed,
     /// Counters of reliable transport.
     pub transport: TransportStatistics,
-    /// Packets that arrived damaged or out of order, without reliable transport.
+    /// Unusable packets without reliable transport: damaged or stray.
     pub unusable: Unusable,
 }
 
