@@ -187,11 +187,11 @@ impl Credits {
 pub struct PcieSpec {
     /// Rate and encoding of a lane.
     pub generation: Generation,
-    /// Max_Payload_Size: maximum payload of a TLP, in bytes.
+    /// Number of lanes.
     pub lanes: u32,
-    /// Max_Read_Request_Size: maximum bytes of a read request.
+    /// Max_Payload_Size: maximum payload of a TLP, in bytes.
     pub mps: u64,
-    /// Max_Read_Request_Size: most that one request reads, in bytes.
+    /// Max_Read_Request_Size: maximum bytes of a read request.
     pub mrrs: u64,
     /// Read Completion Boundary, in bytes: 64 or 128.
     pub rcb: u64,
