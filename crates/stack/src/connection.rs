@@ -66,7 +66,7 @@ impl Connection {
         !self.held && self.listener.is_none()
     }
 
-    /// Whether a SYN begins a new connection while this one is in TIME-WAIT: it must be beyond all sequence numbers
+    /// Whether a SYN begins a new connection while this one is in TIME-WAIT. It must be beyond all sequence numbers
     /// that this one has used (RFC 9293, 3.10.7.4).
     pub fn is_renewed_by(&self, tcp: &TcpHeader) -> bool {
         let begins = tcp.flags & (SYN | ACK | RST | FIN) == SYN;

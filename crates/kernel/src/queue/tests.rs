@@ -186,7 +186,6 @@ fn cancelled_timeouts_do_not_pile_up() {
         for after in [1, 900, 100_000, 100_000_000, 1 << 50] {
             let mut pair = Pair::new(kind);
             pair.apply(Op::Push { after: 0, node: 0 }); // before them all, so that a look at the head misses them
-// them
             for i in 1..10_000 {
                 pair.apply(Op::Push { after, node: 0 });
                 pair.apply(Op::Cancel { which: i });

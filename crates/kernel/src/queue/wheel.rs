@@ -2,8 +2,8 @@
 //!
 //! Time is divided into buckets of 2^10 ps, and buckets into spans of 2048. The events of the current span and the next
 //! one are in a list per bucket. Those of the following 4095 spans are in a list per span, and all later ones in a
-//! heap. So an event less than 2 us ahead is put into its bucket at once, and one less than 8 ms ahead is moved once
-//! more. A bucket is sorted when its time arrives. The lists are linked through the events themselves. So nothing is
+//! heap. So an event less than 2 us ahead is put into its bucket at once. One less than 8 ms ahead is moved once more.
+//! A bucket is sorted when its time arrives. The lists are linked through the events themselves. So nothing is
 //! allocated, and an event is cancelled in constant time.
 
 use super::bits::{Bits, SIZE};

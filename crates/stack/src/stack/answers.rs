@@ -8,7 +8,7 @@ use crate::link::ethertype;
 use crate::tcp::TcpOptions;
 use std::net::SocketAddr;
 
-/// Maximum size of an ICMP error with its packet: the size that every host of IPv4, and of IPv6, can receive (RFC 1812,
+/// Maximum size of an ICMP error with its packet. Every host of IPv4, and of IPv6, can receive this size (RFC 1812,
 /// 4.3.2.3; RFC 4443, 2.4).
 const MOST_V4: usize = 576;
 const MOST_V6: usize = 1280;

@@ -183,7 +183,7 @@ impl Receiver {
     }
 
     /// Whether enough was read to send an unsolicited window update. Half of the buffer is enough. So are two segments,
-    /// if these are a large part of the buffer, or of the bytes that the peer may still send (as in FreeBSD).
+    /// if these are a large part of the buffer or of the peer's remaining window (as in FreeBSD).
     pub fn wants_update(&self, segment: usize) -> bool {
         let (capacity, segment) = (self.ring.capacity() as i64, segment as i64);
         let gain = self.reach() - self.announced;

@@ -323,8 +323,8 @@ fn silence_is_over_after_its_time() {
     }
 }
 
-/// Returns the indices of the segments that are acknowledged at once. Each arrives 10 us after the previous one, from
-/// an instant on.
+/// Returns the numbers, from 1, of the segments that are acknowledged at once. Each arrives 10 us after the previous
+/// one, from an instant on.
 fn acknowledged(a: &mut Tcb, b: &mut Tcb, from: u64, sizes: &[usize]) -> Vec<usize> {
     let mut seen = Vec::new();
     for (number, &size) in sizes.iter().enumerate() {
