@@ -3,7 +3,7 @@
 //! Only one of them runs at a time, so a second CPU does not help. A wake-up on another CPU takes several times as long as a switch on the
 //! same one. So they are kept on one CPU while turns are short; a process that computes for long may move.
 //!
-//! With as many CPUs as processes it is faster still if the simulator and the process with the turn spin, each on a CPU of its own. If
+//! With as many CPUs as processes it is faster still if the simulator and the running process spin, each on a CPU of its own. If
 //! other work takes those CPUs, spinning fails, and they are kept on one CPU as well.
 
 use std::cell::Cell;

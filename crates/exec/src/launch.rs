@@ -33,7 +33,7 @@ const BEGINS: Duration = Duration::from_millis(10);
 const fn ends_itself(launcher: Launcher) -> Duration {
     Duration::from_secs(if matches!(launcher, Launcher::Openmpi) { 4 } else { 1 })
 }
-/// The most searches for leftover processes, each of which may find processes started since.
+/// The most searches for leftover processes. Each may find processes that were started since.
 const SWEEPS: u32 = 20;
 
 /// The processes of a run. They end with it.
@@ -360,8 +360,8 @@ impl Processes {
         }
     }
 
-    /// Returns whether a process of a rank exists, by its initial environment. An ended one may have been a helper of a program that has
-    /// not loaded the library, or may have started the process that takes part.
+    /// Returns whether a process of a rank exists, by its initial environment. An ended one may have been a helper without the library, or
+    /// may have started the process that takes part.
     pub(crate) fn has_others(&self, rank: u32, pages: &Pages) -> bool {
         let own = match self.launcher {
             Launcher::Mpich => "PMI_RANK",
@@ -385,8 +385,8 @@ impl Processes {
         status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
-    /// Returns the exit status of the process of a rank, if the system has it: until the launcher has reaped it, and from Linux 6.15 on
-    /// also after that.
+    /// Returns the exit status of the process of a rank, if the system has it. That is until the launcher has reaped it, and from Linux
+    /// 6.15 on also after that.
     pub(crate) fn status_of(&self, rank: u32, pages: &Pages) -> Option<ExitStatus> {
         let started = |children: &[Started]| match self.launcher {
             Launcher::None => children.get(rank as usize).map(|started| started.child.id()),
@@ -470,8 +470,8 @@ impl Processes {
         }
     }
 
-    /// Removes leftovers of processes that failed: shared memory, as MPICH makes for each process, the file of its launcher, and the folder
-    /// of Open MPI's launcher, which has its number.
+    /// Removes leftovers of processes that failed. MPICH leaves shared memory of each process, and a file of its launcher; Open MPI a
+    /// folder with the number of its launcher.
     pub(crate) fn clean(&self, pages: &Pages, launcher: Launcher) {
         if launcher == Launcher::Openmpi {
             self.children.borrow().iter().for_each(|started| remove_session(started.child.id()));

@@ -1,5 +1,5 @@
-//! Real programs on modelled cards: each process of a program is the program of a host, and its messages go through the host's card, in
-//! virtual time.
+//! Real programs on modelled cards: each process of a program is the program of a host. Its messages go through the host's card, in virtual
+//! time.
 //!
 //! A library is loaded into each process (`client/`, in C). It has a libfabric provider, through which MPI and others communicate, and
 //! clocks and waits in virtual time. It makes its calls over shared memory.

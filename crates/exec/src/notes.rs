@@ -67,7 +67,7 @@ fn message(line: &str) -> Option<(usize, u32, u64, usize)> {
     let at = line.find(BYTES)?;
     let (host, rest) = number(&line[at + BYTES.len()..])?;
     let (tag, after) = number(rest.strip_prefix(TAG)?)?;
-    // A rank of the program, of which a host has a few.
+    // A rank of the program; a host has a few ranks.
     let host = u32::try_from(host).ok().filter(|host| host.checked_mul(MOST_ON_HOST).is_some())?;
     Some((at, host, tag, line.len() - after.len()))
 }

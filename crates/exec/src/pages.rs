@@ -298,8 +298,7 @@ impl Pages {
         (call, slot.spent_ps.load(Ordering::Relaxed))
     }
 
-    /// Returns the oldest posted call that was not taken, and the time that the process had spent on its own before it, since its last
-    /// reply.
+    /// Returns the oldest posted call that was not taken, and the process's own time before it since its last reply.
     ///
     /// # Errors
     /// There are more posted calls than the ring has places.
